@@ -1,0 +1,1 @@
+"""The Django project that the demo and the tests of django-runstore run in."""

@@ -1,0 +1,72 @@
+"""What every test can rely on: a file database, one of two vendors, children that find it."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import hypothesis
+import pytest
+from django.db import connection, connections
+
+VENDOR_NAMES = {"postgres": "PostgreSQL", "sqlite": "SQLite"}
+VENDORS = {"postgres": "postgresql", "sqlite": "sqlite"}
+
+# No deadline per example: two cores and a database tell nothing about the code.
+hypothesis.settings.register_profile("runstore", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("runstore")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, with the reason, what is about the other database."""
+    for item in items:
+        for name, vendor in VENDORS.items():
+            marker = item.get_closest_marker(name)
+            if marker is not None and connection.vendor != vendor:
+                detail = marker.kwargs.get("reason") or " ".join(map(str, marker.args))
+                reason = f"needs {VENDOR_NAMES[name]}" + (f": {detail}" if detail else "")
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_report_header() -> str:
+    """Say which database this is, whichever way it was chosen."""
+    return f"leg: {connection.vendor}"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Put SQLite's test database into a file: threads and processes need to share it."""
+    if connection.vendor == "sqlite":
+        folder = tmp_path_factory.mktemp("database")
+        connection.settings_dict["TEST"]["NAME"] = str(folder / "test.sqlite3")
+
+
+@pytest.fixture
+def database_url(db: None) -> str:
+    """The URL of the database under test, for processes that configure themselves."""
+    return url_of(connections["default"].settings_dict)
+
+
+@pytest.fixture
+def child_environment(database_url: str) -> dict[str, str]:
+    """The environment in which a child process uses the database under test."""
+    return os.environ | {
+        "DATABASE_URL": database_url,
+        "DJANGO_SETTINGS_MODULE": "testproject.settings",
+    }
+
+
+def url_of(settings: Mapping[str, Any]) -> str:
+    """Write Django's settings of one database as a URL that django-environ reads."""
+    if settings["ENGINE"].endswith("sqlite3"):
+        return f"sqlite:///{settings['NAME']}"
+    login = quote(settings["USER"] or "", safe="")
+    if settings["PASSWORD"]:
+        login += ":" + quote(settings["PASSWORD"], safe="")
+    address = f"{settings['HOST'] or ''}:{settings['PORT'] or 5432}"
+    options = {key: value for key, value in settings["OPTIONS"].items() if isinstance(value, str)}
+    query = f"?{urlencode(options)}" if options else ""
+    return f"postgres://{login}@{address}/{quote(settings['NAME'], safe='')}{query}"
