@@ -14,14 +14,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from django.core.signals import setting_changed
 from django.db import OperationalError
 from django.utils.module_loading import import_string
 
 from django_runstore import conf
-from django_runstore.server_time import has_server_time, read_server_time_ms
+from django_runstore.server_time import ServerReading, has_server_time, read_server_time
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,9 @@ RETRY_SAMPLE_AFTER_MS: Final = 1_000
 """Pause after a sample that failed or was too slow, while the last good one is carried on."""
 
 FIRST_SAMPLE_ATTEMPTS: Final = 3
+
+ServerReader: TypeAlias = Callable[[str, Callable[[], float]], ServerReading]
+"""Asks the server behind an alias, timing the question by the clock it is given."""
 
 
 @runtime_checkable
@@ -126,7 +129,7 @@ class DatabaseClock:
 
     Args:
         using: The database alias.
-        read_server_ms: Reads the server's time; replaced in tests.
+        read_server: Asks the server for its time; replaced in tests.
         read_carrier_ms: The clock that carries a sample; replaced in tests.
     """
 
@@ -134,11 +137,11 @@ class DatabaseClock:
         self,
         using: str = "default",
         *,
-        read_server_ms: Callable[[str], float] = read_server_time_ms,
+        read_server: ServerReader | None = None,
         read_carrier_ms: Callable[[], float] = boottime_ms,
     ) -> None:
         self._using = using
-        self._read_server_ms = read_server_ms
+        self._read_server = read_server
         self._read_carrier_ms = read_carrier_ms
         self._sample: _Sample | None = None
         self._last_told_ms = float("-inf")
@@ -159,7 +162,7 @@ class DatabaseClock:
             django.db.Error: nothing could be sampled yet, and now it failed again. Later
                 failures are logged, and the last sample is carried on.
         """
-        if self._reads_the_system():
+        if self._read_server is None and not has_server_time(self._using):
             return SystemClock().now_ms()
         if self._process != os.getpid():
             # Another thread may have held a lock while this process was forked.
@@ -179,9 +182,6 @@ class DatabaseClock:
         new. Owners get one full stale-after to stamp their rows by the new time.
         """
         return self._read_carrier_ms() < self._blocked_until_ms
-
-    def _reads_the_system(self) -> bool:
-        return self._read_server_ms is read_server_time_ms and not has_server_time(self._using)
 
     def _renew_locks(self) -> None:
         self._process = os.getpid()
@@ -250,12 +250,11 @@ class DatabaseClock:
 
     def _take_sample(self) -> _Sample | None:
         """Sample once; None when the round trip was too slow to be worth anything."""
-        before = self._read_carrier_ms()
-        server_ms = self._read_server_ms(self._using)
-        after = self._read_carrier_ms()
-        if after - before > SLOW_ROUND_TRIP_MS:
+        read_server = self._read_server or read_server_time
+        reading = read_server(self._using, self._read_carrier_ms)
+        if reading.round_trip_ms > SLOW_ROUND_TRIP_MS:
             return None
-        return _Sample(server_ms, (before + after) / 2)
+        return _Sample(reading.server_ms, reading.midpoint_ms)
 
 
 def _boottime_reader() -> Callable[[], float]:

@@ -3,7 +3,7 @@ The durations every lease rests on, and the reasoning that ties them together.
 
 A peer may take a run when its stamp is older than *stale after* by the peer's own
 clock, which may run ahead of the owner's by the *skew allowance*. So an owner must have
-acted by stale after − skew allowance; one more interval is kept for a single bounded
+acted by stale after - skew allowance; one more interval is kept for a single bounded
 reconfirmation. What remains is the *write tolerance*: how long an owner may go on
 without a confirmed heartbeat. It is derived here and restated nowhere.
 
@@ -74,7 +74,7 @@ class LeaseDurations:
         if self.stale_after_ms < MINIMUM_INTERVALS_TO_STALE * self.heartbeat_interval_ms:
             broken.append(
                 f"STALE_AFTER_MS ({self.stale_after_ms}) must be at least "
-                f"{MINIMUM_INTERVALS_TO_STALE} × HEARTBEAT_INTERVAL_MS "
+                f"{MINIMUM_INTERVALS_TO_STALE} x HEARTBEAT_INTERVAL_MS "
                 f"({self.heartbeat_interval_ms}): otherwise one late pulse loses the run."
             )
         if self.skew_allowance_ms <= self.heartbeat_interval_ms:

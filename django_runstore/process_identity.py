@@ -110,14 +110,9 @@ def look_for_process(pid: int, start_ticks: int | None = None) -> Sighting:
     if pid <= 0 or os.name != "posix":
         # Windows has no signal 0: os.kill(pid, 0) would send it a console event.
         return Sighting(Presence.UNKNOWN, "not-probed")
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return Sighting(Presence.GONE, "no-such-process")
-    except PermissionError:
-        pass  # It exists and belongs to somebody else; who it is stands in /proc.
-    except Exception:  # noqa: BLE001 - whatever the platform raises is no proof of death
-        return Sighting(Presence.UNKNOWN, "probe-failed")
+    failure = _signal_failure(pid)
+    if failure is not None:
+        return failure
     stat = _read_stat(str(pid)) if _proc_shows_own_namespace() else None
     if stat is None:
         # Hidden by hidepid, another namespace's /proc, not Linux, or just gone.
@@ -145,6 +140,19 @@ def parse_stat(text: str) -> ProcessStat | None:
         return None
 
 
+def _signal_failure(pid: int) -> Sighting | None:
+    """Probe with signal 0; None when something has this pid and /proc must tell what."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return Sighting(Presence.GONE, "no-such-process")
+    except PermissionError:
+        return None  # it exists and belongs to somebody else
+    except Exception:  # noqa: BLE001 - whatever the platform raises is no proof of death
+        return Sighting(Presence.UNKNOWN, "probe-failed")
+    return None
+
+
 def _read_stat(name: str) -> ProcessStat | None:
     text = _read_text(PROC / name / "stat")
     return None if text is None else parse_stat(text)
@@ -152,7 +160,7 @@ def _read_stat(name: str) -> ProcessStat | None:
 
 def _proc_shows_own_namespace() -> bool:
     try:
-        return os.readlink(PROC / "self") == str(os.getpid())
+        return str((PROC / "self").readlink()) == str(os.getpid())
     except OSError:
         return False
 

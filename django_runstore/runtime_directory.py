@@ -12,10 +12,13 @@ import os
 import re
 import secrets
 import stat
-from pathlib import Path
-from typing import Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
-_SCOPE_FILE: Final = "scope"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCOPE_FILE: Final = "scope"
 _SCOPE: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _PRIVATE_FOLDER: Final = 0o700
 _PRIVATE_FILE: Final = 0o600
@@ -57,20 +60,18 @@ def scope_of(folder: Path) -> str:
         return name
     # Written aside and linked into place, so that of several processes that start at once
     # one wins, the others read its name, and none ever reads half of one.
-    draft = folder / f"{_SCOPE_FILE}.{secrets.token_hex(8)}"
+    draft = folder / f"{SCOPE_FILE}.{secrets.token_hex(8)}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(secrets.token_hex(8))
-        try:
-            os.link(draft, folder / _SCOPE_FILE)
-        except FileExistsError:
-            pass
+        with suppress(FileExistsError):
+            os.link(draft, folder / SCOPE_FILE)
     finally:
         draft.unlink()
     name = read_scope(folder)
     if name is None:
-        raise OSError(f"{folder / _SCOPE_FILE} does not hold the name of a runtime folder.")
+        raise OSError(f"{folder / SCOPE_FILE} does not hold the name of a runtime folder.")
     return name
 
 
@@ -82,7 +83,7 @@ def read_scope(folder: Path) -> str | None:
         OSError: it may not be read.
     """
     try:
-        name = (folder / _SCOPE_FILE).read_text(encoding="ascii", errors="replace")
+        name = (folder / SCOPE_FILE).read_text(encoding="ascii", errors="replace")
     except (FileNotFoundError, NotADirectoryError):
         return None
     return name if _SCOPE.fullmatch(name) else None

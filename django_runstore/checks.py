@@ -1,0 +1,107 @@
+"""System checks: what can be seen to be wrong before a run is lost over it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register  # noqa: A004 - Django's own name
+from django.db import connections, router
+from django.utils.module_loading import import_string
+
+from django_runstore import conf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+APP_LABEL: Final = "runstore"
+IMMEDIATE: Final = "IMMEDIATE"
+_IMMEDIATE_HINT: Final = (
+    "Set DATABASES[{alias!r}]['OPTIONS']['transaction_mode'] = 'IMMEDIATE' (and 'timeout' to "
+    "the seconds a writer may wait)."
+)
+
+
+@register(Tags.compatibility)
+def check_settings(**_: Any) -> list[CheckMessage]:  # noqa: ANN401 - Django passes what it likes
+    """Report every fault of ``RUNSTORE``, also dotted paths that lead nowhere."""
+    broken = conf.problems()
+    if broken:
+        hint = f"Correct settings.{conf.SETTING}; nothing of it is used while it has faults."
+        return [Error(problem, hint=hint, id="runstore.E001") for problem in broken]
+    return list(_unimportable(conf.current()))
+
+
+@register(Tags.compatibility)
+def check_time_zone(**_: Any) -> list[CheckMessage]:  # noqa: ANN401 - see above
+    """Warn where datetimes are stored without a zone."""
+    if settings.USE_TZ:
+        return []
+    return [
+        Warning(
+            "USE_TZ is False: the datetimes of runs are shown and filtered in local time, "
+            "where an hour happens twice a year.",
+            hint="Set USE_TZ = True. Leases are not affected; they are kept in milliseconds.",
+            id="runstore.W002",
+        )
+    ]
+
+
+@register(Tags.compatibility)
+def check_sqlite_transactions(**_: Any) -> list[CheckMessage]:  # noqa: ANN401 - see above
+    """
+    Report SQLite databases whose transactions begin without the write lock.
+
+    A transaction that has read already cannot become a writer once somebody else has
+    written: SQLite fails it at once, whatever the busy timeout.
+    """
+    return [message for alias in connections for message in _sqlite_messages(alias)]
+
+
+def _unimportable(found: conf.RunstoreSettings) -> Iterator[CheckMessage]:
+    for key, path in _dotted_paths(found):
+        try:
+            import_string(path)
+        except Exception as error:  # noqa: BLE001 - a module can fail to import in any way
+            yield Error(
+                f"{conf.SETTING}[{key!r}] names {path!r}, which cannot be imported: "
+                f"{type(error).__name__}.",
+                hint="Name something that exists, as 'package.module.attribute'.",
+                id="runstore.E003",
+            )
+
+
+def _dotted_paths(found: conf.RunstoreSettings) -> Iterable[tuple[str, str]]:
+    if found.clock is not None:
+        yield "CLOCK", found.clock
+    yield "ARBITER", found.arbiter
+    for path in found.liveness:
+        yield "LIVENESS", path
+
+
+def _sqlite_messages(alias: str) -> Iterator[CheckMessage]:
+    connection = connections[alias]
+    if connection.vendor != "sqlite" or not router.allow_migrate(
+        alias, APP_LABEL, model_name="run"
+    ):
+        return
+    options = connection.settings_dict.get("OPTIONS") or {}
+    if str(options.get("transaction_mode") or "").upper() in {IMMEDIATE, "EXCLUSIVE"}:
+        return
+    hint = _IMMEDIATE_HINT.format(alias=alias)
+    if connection.settings_dict.get("ATOMIC_REQUESTS"):
+        yield Error(
+            f"Database {alias!r} is SQLite with ATOMIC_REQUESTS and begins transactions without "
+            f"the write lock: a request that reads before it touches a run fails with "
+            f"'database is locked' as soon as another process writes.",
+            hint=hint,
+            id="runstore.E002",
+        )
+    else:
+        yield Warning(
+            f"Database {alias!r} is SQLite and begins transactions without the write lock: "
+            f"transaction.atomic() blocks that read before they touch a run fail with "
+            f"'database is locked' as soon as another process writes.",
+            hint=hint,
+            id="runstore.W001",
+        )
