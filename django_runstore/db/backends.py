@@ -1,0 +1,28 @@
+"""What a database can do, each quirk asked as one question."""
+
+from django.db import connections
+
+
+def locks_rows(using: str) -> bool:
+    """Tell whether ``SELECT ... FOR UPDATE`` locks; SQLite accepts and ignores it."""
+    return bool(connections[using].features.has_select_for_update)
+
+
+def skips_locked_rows(using: str) -> bool:
+    """Tell whether a query may pass over rows that somebody else has locked."""
+    return bool(connections[using].features.has_select_for_update_skip_locked)
+
+
+def has_one_writer(using: str) -> bool:
+    """
+    Tell whether the whole database has a single write lock.
+
+    There a transaction that has read and then writes may fail at once, without
+    waiting, so every write of this package takes that lock first.
+    """
+    return connections[using].vendor == "sqlite"
+
+
+def has_server_clock(using: str) -> bool:
+    """Tell whether the database runs on a server with a clock of its own."""
+    return connections[using].vendor in {"postgresql", "mysql", "oracle"}

@@ -1,0 +1,102 @@
+"""Reduce a driver's exception to one of five codes. Spec: run-store 10.3."""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Final
+
+from django.db import DatabaseError as DjangoDatabaseError
+from django.db import IntegrityError, InterfaceError, NotSupportedError
+
+from django_runstore.errors import DatabaseFailure, FailureCode
+
+_MOST_CAUSES: Final = 8
+
+# serialization_failure, deadlock_detected, lock_not_available
+_BUSY_SQLSTATES: Final = frozenset({"40001", "40P01", "55P03"})
+# Class 23: integrity constraint violation.
+_CONSTRAINT_CLASS: Final = "23"
+# Class 08: connection exception; class 58: system error; class 53: insufficient
+# resources; 57P01 to 57P03: the server is going away or not yet there.
+_IO_CLASSES: Final = frozenset({"08", "58", "53"})
+_IO_SQLSTATES: Final = frozenset({"57P01", "57P02", "57P03"})
+_BUSY_SQLITE: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_IO_SQLITE: Final = frozenset(
+    {
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+
+
+def classify(error: BaseException) -> FailureCode:
+    """
+    Name the class of a failure, following causes for at most eight links.
+
+    ``io`` beats ``busy``: retrying over a broken connection or disk helps nobody.
+    Application errors that merely quote a database's words are ``unknown``.
+    """
+    codes = [code for code in map(_code_of, _with_causes(error)) if code is not None]
+    for decisive in ("constraint", "io", "busy", "unsupported"):
+        if decisive in codes:
+            return decisive  # type: ignore[return-value]  # the tuple holds FailureCode literals
+    return "unknown"
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen and len(seen) <= _MOST_CAUSES:
+        yield current
+        seen.add(id(current))
+        current = current.__cause__
+
+
+def _code_of(error: BaseException) -> FailureCode | None:
+    if isinstance(error, DatabaseFailure):
+        return error.code
+    sqlstate = getattr(error, "sqlstate", None)
+    if isinstance(sqlstate, str):
+        return _code_of_sqlstate(sqlstate)
+    sqlite_code = getattr(error, "sqlite_errorcode", None)
+    if isinstance(sqlite_code, int):
+        return _code_of_sqlite(sqlite_code)
+    if isinstance(error, IntegrityError):
+        return "constraint"
+    if isinstance(error, NotSupportedError):
+        return "unsupported"
+    if isinstance(error, (InterfaceError, OSError)) or _is_lost_connection(error):
+        return "io"
+    return None
+
+
+def _code_of_sqlstate(sqlstate: str) -> FailureCode | None:
+    if sqlstate in _BUSY_SQLSTATES:
+        return "busy"
+    if sqlstate.startswith(_CONSTRAINT_CLASS):
+        return "constraint"
+    if sqlstate in _IO_SQLSTATES or sqlstate[:2] in _IO_CLASSES:
+        return "io"
+    return None
+
+
+def _code_of_sqlite(code: int) -> FailureCode | None:
+    primary = code & 0xFF  # the extended codes keep the primary one in their low byte
+    if primary in _BUSY_SQLITE:
+        return "busy"
+    if primary == sqlite3.SQLITE_CONSTRAINT:
+        return "constraint"
+    return "io" if primary in _IO_SQLITE else None
+
+
+def _is_lost_connection(error: BaseException) -> bool:
+    # psycopg reports a dropped or refused connection as an OperationalError without an
+    # SQLSTATE; Django wraps it and keeps it as the cause, so only the driver's own counts.
+    return (
+        type(error).__name__ == "OperationalError"
+        and not isinstance(error, DjangoDatabaseError)
+        and getattr(error, "sqlstate", "") is None
+    )

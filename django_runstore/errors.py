@@ -1,0 +1,108 @@
+"""
+What breaks: typed exceptions with a stable code. Spec: run-store 10.
+
+Losing a race is never raised; it is returned (``django_runstore.outcomes``). An
+error names the operation, the field and the rule. It never carries state, a
+rejected value or the driver's words: those can hold secrets and land in logs.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar, Final, Literal, TypeAlias
+
+FailureCode: TypeAlias = Literal["busy", "constraint", "io", "unsupported", "unknown"]
+DetailValue: TypeAlias = str | int | bool | None
+Detail: TypeAlias = Mapping[str, DetailValue]
+
+_NO_DETAIL: Final[Detail] = MappingProxyType({})
+
+
+class DatabaseFailure(Exception):  # noqa: N818 - an internal cause, never raised to users by itself
+    """
+    A database failure reduced to its class, kept as the cause of a store error.
+
+    The driver's own exception is left out on purpose: PostgreSQL quotes the whole
+    failing row, state included, in its messages.
+    """
+
+    def __init__(self, code: FailureCode) -> None:
+        super().__init__(code)
+        self.code: FailureCode = code
+
+
+class StoreError(Exception):
+    """
+    Base of every typed error of this package.
+
+    Attributes:
+        code: Stable snake_case code.
+        operation: The operation that failed, such as ``claim``.
+        detail: Small mapping that names the field and the rule; no payload.
+    """
+
+    service: ClassVar[str]
+    code: ClassVar[str]
+
+    def __init__(self, operation: str, message: str, detail: Detail = _NO_DETAIL) -> None:
+        super().__init__(operation, message, detail)
+        self.operation = operation
+        self.detail: Detail = MappingProxyType(dict(detail))
+        self.message = f"{self.code}: {self.service}.{operation}: {message}"
+
+    def __str__(self) -> str:
+        """Render code, service, operation and rule, as logs and tests see it."""
+        return self.message
+
+    def __reduce__(self) -> tuple[type["StoreError"], tuple[str, str, dict[str, DetailValue]]]:
+        """Survive pickling: a mapping proxy does not, and workers send errors to each other."""
+        operation, message, _ = self.args
+        return type(self), (operation, message, dict(self.detail))
+
+
+class RunStoreError(StoreError):
+    """Base of the errors of ``RunStore``."""
+
+    service = "RunStore"
+    code = "run_store_error"
+
+
+class InvalidRun(RunStoreError):  # noqa: N818 - the name is part of the API
+    """An argument breaks the contract; nothing was read or written."""
+
+    code = "invalid_run"
+
+    def __init__(
+        self,
+        operation: str,
+        detail: Detail,
+        message: str = "run input is invalid",
+    ) -> None:
+        super().__init__(operation, message, detail)
+
+    def __reduce__(self) -> tuple[type["InvalidRun"], tuple[str, dict[str, DetailValue], str]]:  # type: ignore[override]  # the argument order differs from the base class
+        """Keep the argument order of this class when pickled."""
+        return type(self), (self.operation, dict(self.detail), self.args[1])
+
+
+class RunNotFound(RunStoreError):  # noqa: N818 - the name is part of the API
+    """No run has this id."""
+
+    code = "not_found_row"
+
+
+class RunConstraint(RunStoreError):  # noqa: N818 - the name is part of the API
+    """The database refused a duplicate id or round, or an unknown parent; nothing was written."""
+
+    code = "constraint"
+
+
+class RunDecodeFailed(RunStoreError):  # noqa: N818 - the name is part of the API
+    """A stored row breaks the invariants; another writer put it there."""
+
+    code = "decode_failed"
+
+
+class RunPersistenceFailed(RunStoreError):  # noqa: N818 - the name is part of the API
+    """The database failed; ``__cause__`` tells whether it was busy, I/O or something else."""
+
+    code = "persistence_failed"

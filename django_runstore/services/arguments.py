@@ -1,0 +1,281 @@
+"""
+Check what callers hand to ``RunStore``, before anything is read. Spec: run-store 4.1.
+
+Values are judged by their exact type and copied, so no code of a caller's object runs
+and later changes to it change nothing. Complaints name the field and the rule, never
+the value: a reading or an id passed by mistake may be a secret.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
+
+from django_runstore.durable import (
+    JsonComplaint,
+    admit_json_text,
+    durable_text,
+    safe_integer,
+    utf16_units,
+)
+from django_runstore.errors import Detail, InvalidRun
+from django_runstore.evidence import EvidenceKind, LivenessEvidence
+from django_runstore.owners import OwnerId
+from django_runstore.snapshots import RunRow, RunSnapshot, TransitionGuard
+from django_runstore.states import RunStatus
+
+_CONTRACT: Final = "violates the durable contract"
+_TEXT: Final = "must be well-formed durable text"
+_TIMESTAMP: Final = "must be a non-negative safe integer"
+_MOST_OBSERVED: Final = 16
+_LARGEST_OBSERVED_BYTES: Final = 2_048
+_SMALLEST_PRIORITY: Final = -(2**31)
+_LARGEST_PRIORITY: Final = 2**31 - 1
+
+
+def refuse(operation: str, field: str, detail: str = _CONTRACT) -> NoReturn:
+    """Raise the typed error for one field."""
+    raise InvalidRun(operation, {"field": field, "detail": detail})
+
+
+def text(operation: str, value: object, field: str = "run_id") -> str:
+    """Admit an identifier: 1 to 1,024 UTF-16 units, at most 2,048 bytes, well-formed."""
+    admitted = durable_text(value)
+    if admitted is None:
+        refuse(operation, field, _TEXT)
+    return admitted
+
+
+def label(operation: str, value: object, field: str) -> str:
+    """Admit an identifier or the empty text, which stands for none."""
+    if type(value) is str and not value:
+        return ""
+    return text(operation, value, field)
+
+
+def timestamp(operation: str, value: object, field: str = "now_ms") -> int:
+    """Admit milliseconds since the epoch."""
+    admitted = safe_integer(value)
+    if admitted is None:
+        refuse(operation, field, _TIMESTAMP)
+    return admitted
+
+
+def optional_timestamp(operation: str, value: object, field: str) -> int | None:
+    """Admit a timestamp or nothing."""
+    return None if value is None else timestamp(operation, value, field)
+
+
+def within_skew(
+    operation: str, now_ms: int, clock_ms: int, allowance_ms: int, context: Detail
+) -> int:
+    """Refuse a reading that runs too far ahead of the store's clock; a lagging one is fine."""
+    if now_ms > clock_ms + allowance_ms:
+        raise InvalidRun(
+            operation,
+            {
+                **context,
+                "field": "now_ms",
+                "now_ms": now_ms,
+                "clock_ms": clock_ms,
+                "detail": "runs ahead of the store clock by more than the heartbeat skew allowance",
+            },
+        )
+    return now_ms
+
+
+def fence(operation: str, value: object) -> int | None:
+    """Admit a grant number or nothing."""
+    if value is None:
+        return None
+    admitted = safe_integer(value)
+    if admitted is None:
+        refuse(operation, "fence", _TIMESTAMP)
+    return admitted
+
+
+def priority(operation: str, value: object) -> int:
+    """Admit a 32-bit integer."""
+    if type(value) is not int or not _SMALLEST_PRIORITY <= value <= _LARGEST_PRIORITY:
+        refuse(operation, "priority", "must be a 32-bit integer")
+    return value
+
+
+def limit(operation: str, value: object, largest: int) -> int:
+    """Admit a batch size."""
+    if type(value) is not int or not 1 <= value <= largest:
+        refuse(operation, "limit", f"must be an integer from 1 to {largest}")
+    return value
+
+
+def texts(operation: str, value: object, field: str) -> tuple[str, ...] | None:
+    """Admit a list, tuple, set or frozenset of identifiers, or nothing."""
+    if value is None:
+        return None
+    if type(value) not in {list, tuple, set, frozenset}:
+        refuse(operation, field, "must be a list, tuple or set of durable text")
+    return tuple(label(operation, member, field) for member in tuple(value))  # type: ignore[arg-type]  # the type was just checked
+
+
+def owner(operation: str, value: object, field: str = "owner") -> OwnerId:
+    """Admit exactly an ``OwnerId`` with durable texts and a non-negative pid."""
+    host_id, pid, nonce = _fields(
+        operation, value, OwnerId, field, "must be an inert owner record", ("host_id", "pid", "nonce")
+    )
+    parts = durable_text(host_id), safe_integer(pid), durable_text(nonce)
+    if parts[0] is None or parts[1] is None or parts[2] is None:
+        refuse(operation, field, "must be a valid owner identity")
+    return OwnerId(parts[0], parts[1], parts[2])
+
+
+def snapshot(operation: str, value: object) -> RunSnapshot:
+    """Admit a ``RunSnapshot`` or a whole ``RunRow`` as the caller's expectation."""
+    kind = RunRow if type(value) is RunRow else RunSnapshot
+    status, expected_owner, heartbeat = _fields(
+        operation,
+        value,
+        kind,
+        "expected",
+        "must be an inert snapshot record",
+        ("status", "owner", "heartbeat_at_ms"),
+    )
+    known = _known_status(status)
+    heartbeat_at_ms = None if heartbeat is None else safe_integer(heartbeat)
+    if known is None or (heartbeat is not None and heartbeat_at_ms is None):
+        refuse(operation, "expected", "contains an invalid status or heartbeat")
+    held_by = None if expected_owner is None else owner(operation, expected_owner, "expected.owner")
+    running = known == RunStatus.RUNNING
+    if (held_by is not None) != running or (heartbeat_at_ms is not None) != running:
+        refuse(operation, "expected", "violates ownership invariants")
+    return RunSnapshot(known, held_by, heartbeat_at_ms)
+
+
+def evidence(operation: str, value: object) -> LivenessEvidence:
+    """Admit exactly a ``LivenessEvidence`` of a known kind."""
+    expected_owner, checked_at_ms, kind, observed = _fields(
+        operation,
+        value,
+        LivenessEvidence,
+        "evidence",
+        "must be an inert evidence record",
+        ("expected_owner", "checked_at_ms", "kind", "observed"),
+    )
+    subject = owner(operation, expected_owner, "evidence.expected_owner")
+    checked = timestamp(operation, checked_at_ms, "evidence.checked_at_ms")
+    text_of_kind = durable_text(kind)
+    if text_of_kind not in frozenset(EvidenceKind):
+        refuse(operation, "evidence.kind")
+    pairs = None if observed is None else small_pairs(operation, observed, "evidence.observed")
+    return LivenessEvidence(subject, checked, EvidenceKind(text_of_kind), pairs)
+
+
+def small_pairs(operation: str, value: object, field: str) -> Mapping[str, Any]:
+    """Admit at most 16 pairs of text and a string, integer, boolean or ``None``; 2 kB in all."""
+    if type(value) is not dict or len(value) > _MOST_OBSERVED:
+        refuse(operation, field, f"must be a dict of at most {_MOST_OBSERVED} pairs")
+    copied: dict[str, str | int | bool | None] = {}
+    size = 0
+    for key, member in list(value.items()):
+        name = durable_text(key)
+        plain = member if member is None or type(member) is bool else _small(member)
+        if name is None or (plain is None and member is not None):
+            refuse(operation, field, "must hold only text, integers and booleans")
+        size += len(name.encode()) + len(str(plain).encode())
+        copied[name] = plain
+    if size > _LARGEST_OBSERVED_BYTES:
+        refuse(operation, field, f"must hold at most {_LARGEST_OBSERVED_BYTES} bytes")
+    return copied
+
+
+def _small(value: object) -> str | int | None:
+    if type(value) is str and not value:
+        return ""
+    if type(value) is int:
+        # Signed, because an exit status is the negative of a signal number.
+        magnitude = safe_integer(abs(value))
+        return None if magnitude is None else value
+    return durable_text(value)
+
+
+def guard(operation: str, value: object) -> TransitionGuard:
+    """Admit exactly a ``TransitionGuard``; ``None`` stands for no condition."""
+    if value is None:
+        return TransitionGuard()
+    (wanted,) = _fields(
+        operation,
+        value,
+        TransitionGuard,
+        "guard",
+        "must be an inert exact guard",
+        ("cancel_requested",),
+    )
+    match durable_text(wanted):
+        case "absent":
+            return TransitionGuard("absent")
+        case "present":
+            return TransitionGuard("present")
+        case None if wanted is None:
+            return TransitionGuard()
+        case _:
+            refuse(operation, "guard.cancel_requested")
+
+
+def target_status(operation: str, value: object) -> RunStatus:
+    """Admit a status a run can be moved to: any but ``pending``."""
+    status = _known_status(value)
+    if status is None or status == RunStatus.PENDING:
+        refuse(operation, "to_status")
+    return status
+
+
+def state(operation: str, value: object, context: Detail) -> str:
+    """Admit JSON text, kept byte for byte. The complaint says what is wrong, not where or with what."""
+    try:
+        admit_json_text(value)
+    except JsonComplaint as error:
+        complaint = error.complaint
+    else:
+        return str.__str__(value)  # type: ignore[arg-type]  # admission accepts only str
+    is_text = issubclass(type(value), str)
+    raise InvalidRun(
+        operation,
+        {
+            **context,
+            "state_json_length": utf16_units(str.__str__(value)) if is_text else None,  # type: ignore[arg-type]  # is_text says so
+            "state_json_valid": complaint not in _UNPARSED,
+            "detail": complaint,
+        },
+    )
+
+
+_UNPARSED: Final = frozenset({"must be non-empty JSON text", "must be valid JSON text"})
+
+
+def optional_json(operation: str, value: object, field: str) -> str | None:
+    """Admit JSON text or nothing."""
+    if value is None:
+        return None
+    try:
+        admit_json_text(value)
+    except JsonComplaint as error:
+        complaint = error.complaint
+    else:
+        return str.__str__(value)  # type: ignore[arg-type]  # admission accepts only str
+    return refuse(operation, field, complaint)
+
+
+def _known_status(value: object) -> RunStatus | None:
+    plain = durable_text(value)
+    return RunStatus(plain) if plain in RunStatus.values else None
+
+
+def _fields(
+    operation: str, value: object, kind: type, field: str, detail: str, names: tuple[str, ...]
+) -> tuple[object, ...]:
+    """Read the fields of an exact record; a dict, a look-alike or a subclass is refused."""
+    if type(value) is not kind:
+        refuse(operation, field, detail)
+    try:
+        return tuple(object.__getattribute__(value, name) for name in names)
+    except AttributeError:
+        # Built without __init__: the type is right, but there is nothing in it.
+        pass
+    return refuse(operation, field, detail)

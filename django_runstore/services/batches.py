@@ -1,0 +1,259 @@
+"""Claim many runs and beat for many, each as a set: what a supervisor does all day."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from django.db.models import F
+from django.db.models.functions import Coalesce
+
+from django_runstore import conf
+from django_runstore.arbiters import DatabaseArbiter
+from django_runstore.arbiters.lease import AskActivate, AskClaim, Granted
+from django_runstore.db import pulse_statements
+from django_runstore.db.backends import skips_locked_rows
+from django_runstore.db.boundary import is_nested
+from django_runstore.errors import RunDecodeFailed
+from django_runstore.models import Run
+from django_runstore.outcomes import (
+    BatchHeartbeatOutcome,
+    FenceLost,
+    NotFound,
+    Unconfirmed,
+    Updated,
+)
+from django_runstore.owners import OwnerId
+from django_runstore.rows import decode_run
+from django_runstore.services import arguments
+from django_runstore.services.core import LOCKED_COLUMNS, LockedRun, locked_run
+from django_runstore.services.facts import Fact, append_facts
+from django_runstore.services.leasing import Leasing
+from django_runstore.services.twin import twin
+from django_runstore.snapshots import ClaimedRun, RunRow
+from django_runstore.states import CLAIMABLE_STATUSES, RunStatus
+
+_log = logging.getLogger("django_runstore.services")
+
+LARGEST_CLAIM: Final = 1_000
+
+NOT_WAITING: Final[Mapping[str, None]] = {
+    "waiting_reason": None,
+    "waiting_wake_at_ms": None,
+    "waiting_token": None,
+    "waiting_request": None,
+}
+
+_ANSWERS: Final[Mapping[pulse_statements.Beat, BatchHeartbeatOutcome]] = {
+    "beaten": Updated(),
+    "held": Unconfirmed(),
+    "lost": FenceLost(),
+    "missing": NotFound(),
+}
+
+
+class Batches(Leasing):
+    """Set-based twins of ``claim_and_own`` and ``heartbeat``."""
+
+    def claim_many(  # noqa: PLR0913 - the filters of a supervisor
+        self,
+        owner: OwnerId,
+        limit: int,
+        *,
+        queues: Sequence[str] | None = None,
+        handlers: Sequence[str] | None = None,
+        now_ms: int | None = None,
+        code_version: str = "",
+    ) -> tuple[ClaimedRun, ...]:
+        """
+        Own up to ``limit`` runs that are due, the highest priority and the longest due first.
+
+        Runs that another transaction has locked are passed over, not waited for. Clears what
+        a suspended run was waiting for. Three statements for any number of runs.
+
+        Args:
+            limit: 1 to 1,000.
+            queues: Only these queues; ``None`` for all.
+            handlers: Only runs of these handlers; ``None`` for all. A run whose handler
+                nobody here knows stays untouched for a process that knows it.
+            code_version: Recorded on the claimed runs, to tell old code from new.
+
+        Returns:
+            The claimed runs with their fences; pass the fence to every write.
+        """
+        operation = "claim_many"
+        holder = arguments.owner(operation, owner)
+        most = arguments.limit(operation, limit, LARGEST_CLAIM)
+        names = {
+            "queue": arguments.texts(operation, queues, "queues"),
+            "handler": arguments.texts(operation, handlers, "handlers"),
+        }
+        reading = self._reading(operation, now_ms, {})
+        version = arguments.label(operation, code_version, "code_version")
+
+        def body() -> tuple[ClaimedRun, ...]:
+            due, refused = self._due(names, reading), set[str]()
+            granted: list[tuple[LockedRun, RunRow, int]] = []
+            while len(granted) < most:
+                candidates = list(due.exclude(pk__in=refused)[: most - len(granted)])
+                for run in candidates:
+                    # Whatever is not granted is left out of the next look, so that a row
+                    # that cannot be read at the head of the queue does not block the rest.
+                    refused.add(run.run_id)
+                    granted += self._grant(operation, run, holder, reading)
+                if len(candidates) < most - len(granted) or not candidates:
+                    break
+            self._install(holder, granted, reading, version)
+            return tuple(
+                ClaimedRun(_as_owned(row, holder, fence, reading, version), fence)
+                for _, row, fence in granted
+            )
+
+        return self._write(operation, body)
+
+    def _due(self, names: Mapping[str, tuple[str, ...] | None], now_ms: int) -> Any:  # noqa: ANN401 - an unguarded queryset
+        """Lock what is due, in the order it is to be taken."""
+        return (
+            Run.unguarded.using(self.using)
+            .select_for_update(no_key=True, skip_locked=skips_locked_rows(self.using))
+            .filter(
+                claim_host_id__isnull=True,
+                status__in=CLAIMABLE_STATUSES,
+                available_at_ms__lte=now_ms,
+                **{f"{column}__in": few for column, few in names.items() if few is not None},
+            )
+            .order_by(F("priority").desc(), "available_at_ms", "run_id")
+        )
+
+    def _grant(
+        self, operation: str, run: Run, owner: OwnerId, now_ms: int
+    ) -> list[tuple[LockedRun, RunRow, int]]:
+        """Ask the arbiter for one run; nothing when it refuses or the row cannot be read."""
+        try:
+            row = decode_run(operation, run)
+        except RunDecodeFailed:
+            _log.warning("run row cannot be decoded; left alone", extra={"run_id": run.run_id})
+            return []
+        locked = locked_run({name: getattr(run, name) for name in LOCKED_COLUMNS})
+        claimed = self._decide(locked, locked.lease, AskClaim(owner, now_ms))
+        if not isinstance(claimed.answer, Granted):
+            return []
+        active = self._decide(locked, claimed.lease, AskActivate(owner, now_ms, now_ms))
+        if not isinstance(active.answer, Granted):
+            return []
+        return [(locked, row, active.answer.fence)]
+
+    def _install(
+        self,
+        owner: OwnerId,
+        granted: Sequence[tuple[LockedRun, RunRow, int]],
+        now_ms: int,
+        code_version: str,
+    ) -> None:
+        """Write rows and facts. The fence rises by one for all, unless an arbiter skipped some."""
+        for rise in sorted({fence - locked.fence for locked, _, fence in granted}):
+            chosen = [locked.run_id for locked, _, fence in granted if fence - locked.fence == rise]
+            Run.unguarded.using(self.using).filter(pk__in=chosen).update(
+                status=RunStatus.RUNNING,
+                owner_host_id=owner.host_id,
+                owner_pid=owner.pid,
+                owner_nonce=owner.nonce,
+                heartbeat_at_ms=now_ms,
+                fence=F("fence") + rise,
+                owner_fence=F("fence") + rise,
+                started_at_ms=Coalesce(F("started_at_ms"), now_ms),
+                finished_at_ms=None,
+                code_version=code_version,
+                ownership_seq=F("ownership_seq") + 2,
+                **NOT_WAITING,
+            )
+        facts = [
+            (
+                locked.run_id,
+                locked.ownership_seq,
+                (Fact("claimed", owner, now_ms, fence), Fact("activated", owner, now_ms, fence)),
+            )
+            for locked, _, fence in granted
+        ]
+        append_facts(self.using, facts, now_ms)
+
+    def heartbeat_many(
+        self,
+        owner: OwnerId,
+        runs: Sequence[tuple[str, int]],
+        now_ms: int | None = None,
+    ) -> dict[str, BatchHeartbeatOutcome]:
+        """
+        Beat for many runs in one statement that waits for no row lock.
+
+        Args:
+            runs: Pairs of run id and fence, each run once.
+            now_ms: As in ``heartbeat``.
+
+        Returns:
+            Per run id ``Updated``, ``FenceLost`` or ``NotFound`` as ``heartbeat`` answers, or
+            ``Unconfirmed``: somebody had the row locked; it was neither renewed nor refused.
+        """
+        operation = "heartbeat_many"
+        holder = arguments.owner(operation, owner)
+        pairs = _pairs(operation, runs)
+        reading = self._reading(operation, now_ms, {})
+        if not pairs:
+            return {}
+        if not isinstance(self.arbiter, DatabaseArbiter):
+            # Only a lease that is the row itself may be renewed without asking the arbiter.
+            return {
+                run_id: self.heartbeat(run_id, holder, reading, fence=fence)
+                for run_id, fence in pairs
+            }
+
+        def body() -> dict[str, BatchHeartbeatOutcome]:
+            if not nested:
+                pulse_statements.limit_lock_wait(
+                    self.using, conf.current().lease.heartbeat_interval_ms
+                )
+            answers: dict[str, BatchHeartbeatOutcome] = {}
+            for start in range(0, len(pairs), pulse_statements.MOST_RUNS):
+                part = pairs[start : start + pulse_statements.MOST_RUNS]
+                beats = pulse_statements.beat_many(self.using, holder, part, reading)
+                answers.update((run_id, _ANSWERS[beat]) for run_id, beat in beats.items())
+            return answers
+
+        nested = is_nested(self.using)
+        return self._write(operation, body)
+
+    aclaim_many = twin(claim_many)
+    aheartbeat_many = twin(heartbeat_many)
+
+
+def _pairs(operation: str, value: object) -> list[tuple[str, int]]:
+    if type(value) not in {list, tuple}:
+        arguments.refuse(operation, "runs", "must be a list or tuple of run id and fence")
+    admitted: dict[str, int] = {}
+    for pair in tuple(value):  # type: ignore[arg-type]  # the type was just checked
+        if type(pair) not in {list, tuple} or len(pair) != len(("run_id", "fence")):
+            arguments.refuse(operation, "runs", "must be a list or tuple of run id and fence")
+        run_id = arguments.text(operation, pair[0])
+        fence = arguments.fence(operation, pair[1])
+        if fence is None:
+            arguments.refuse(operation, "fence", "must be given in a batch")
+        if run_id in admitted:
+            arguments.refuse(operation, "runs", "must name each run once")
+        admitted[run_id] = fence
+    return list(admitted.items())
+
+
+def _as_owned(row: RunRow, owner: OwnerId, fence: int, now_ms: int, code_version: str) -> RunRow:
+    """Show the row as the statement left it."""
+    return replace(
+        row,
+        status=RunStatus.RUNNING,
+        owner=owner,
+        heartbeat_at_ms=now_ms,
+        fence=fence,
+        owner_fence=fence,
+        started_at_ms=now_ms if row.started_at_ms is None else row.started_at_ms,
+        finished_at_ms=None,
+        code_version=code_version,
+        **NOT_WAITING,
+    )

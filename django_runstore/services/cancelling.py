@@ -1,0 +1,161 @@
+"""Ask a run to stop, and acknowledge having seen it. Spec: run-store 4.3 and 12."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from django.db.models import F, Value
+from django.db.models.functions import Coalesce
+
+from django_runstore.durable import encode_json
+from django_runstore.errors import RunDecodeFailed, RunPersistenceFailed
+from django_runstore.models import Run
+from django_runstore.outcomes import (
+    AlreadyRequested,
+    CancelOutcome,
+    CancelRequested,
+    NotFound,
+    Terminal,
+)
+from django_runstore.services import arguments
+from django_runstore.services.core import StoreCore
+from django_runstore.services.facts import identity_json
+from django_runstore.services.twin import twin
+from django_runstore.states import LIVE_STATUSES, TERMINAL_STATUSES, RunStatus
+
+_JUDGED: Final = ("run_id", "status", "cancel_requested_at_ms")
+
+
+class Cancelling(StoreCore):
+    """
+    Cancellation is three separate facts: asked, seen by the owner, and ended.
+
+    A request never interrupts anything by itself and never decides how a run ends; the
+    owner polls it, or is told by the guard of its next transition.
+    """
+
+    def request_cancel(self, run_id: str, now_ms: int | None = None) -> CancelOutcome:
+        """
+        Record that somebody wants this run to stop. Unfenced: any observer may call.
+
+        Args:
+            now_ms: The time of the request, stored as given; it may lie anywhere.
+
+        Returns:
+            ``CancelRequested``: recorded now.
+            ``AlreadyRequested``: somebody asked before; their time stands.
+            ``Terminal``: the run had ended; nothing was recorded.
+            ``NotFound``: there is no such run.
+        """
+        operation = "request_cancel"
+        identifier = arguments.text(operation, run_id)
+        requested_at_ms = self._literal(operation, now_ms)
+
+        def body() -> CancelOutcome:
+            run = Run.unguarded.using(self.using).filter(pk=identifier)
+            if self._request(run, requested_at_ms):
+                return CancelRequested(requested_at_ms)
+            return _judge_miss(operation, run.values(*_JUDGED))
+
+        return self._write(operation, body)
+
+    def request_cancel_lineage(self, run_id: str, now_ms: int | None = None) -> CancelOutcome:
+        """
+        Record the request on every unsettled round of the logical run.
+
+        One statement for any number of rounds, and all of them or none.
+
+        Returns:
+            ``CancelRequested``: at least one round was asked now; earlier requests keep their time.
+            ``AlreadyRequested``: every live round had been asked; the time of the latest one.
+            ``Terminal``: every round had ended; the status of the latest one.
+            ``NotFound``: there is no such run.
+        """
+        operation = "request_cancel_lineage"
+        identifier = arguments.text(operation, run_id)
+        requested_at_ms = self._literal(operation, now_ms)
+
+        def body() -> CancelOutcome:
+            members = Run.objects.using(self.using).lineage_of(identifier)
+            rounds = Run.unguarded.using(self.using).filter(
+                pk__in=members.order_by().values("run_id")
+            )
+            if self._request(rounds, requested_at_ms):
+                return CancelRequested(requested_at_ms)
+            return _judge_miss(operation, members.values(*_JUDGED))
+
+        return self._write(operation, body)
+
+    def acknowledge_cancel(
+        self,
+        run_id: str,
+        owner: Any,  # noqa: ANN401 - judged below
+        now_ms: int | None = None,
+        *,
+        fence: int | None = None,
+    ) -> bool:
+        """
+        Record that the owner has seen the request; the first acknowledgement stands.
+
+        Returns:
+            True when the run is running under ``owner`` (and ``fence``) and a request is there.
+        """
+        operation = "acknowledge_cancel"
+        identifier = arguments.text(operation, run_id)
+        holder = arguments.owner(operation, owner)
+        observed_at_ms = self._literal(operation, now_ms)
+        grant = arguments.fence(operation, fence)
+        text = encode_json({"observed_at_ms": observed_at_ms, "owner": identity_json(holder)})
+
+        def body() -> bool:
+            row = self._lock(identifier)
+            if row is None or not row.is_owned_by(holder, grant) or row.cancel_requested_at_ms is None:
+                return False
+            first = Coalesce(F("cancel_acknowledgement_json"), Value(text))
+            self._apply(operation, row, {"cancel_acknowledgement_json": first}, (), observed_at_ms)
+            return True
+
+        return self._write(operation, body)
+
+    def _literal(self, operation: str, now_ms: object) -> int:
+        """Admit a reading that is stored as it is, with no bound against the store's clock."""
+        return self._now() if now_ms is None else arguments.timestamp(operation, now_ms)
+
+    def _request(self, runs: Any, requested_at_ms: int) -> int:  # noqa: ANN401 - an unguarded queryset
+        return int(
+            runs.filter(cancel_requested_at_ms__isnull=True, status__in=LIVE_STATUSES).update(
+                cancel_requested_at_ms=requested_at_ms
+            )
+        )
+
+    arequest_cancel = twin(request_cancel)
+    arequest_cancel_lineage = twin(request_cancel_lineage)
+    aacknowledge_cancel = twin(acknowledge_cancel)
+
+
+def _judge_miss(operation: str, rounds: Iterable[dict[str, Any]]) -> CancelOutcome:
+    """
+    Say why nothing was updated: the status is judged before the column.
+
+    In a lineage a live requested round beats settled ones, and the later of two equals wins.
+    """
+    answer: CancelOutcome = NotFound()
+    for row in rounds:
+        run_id, status, requested_at_ms = (row[name] for name in _JUDGED)
+        if status not in RunStatus.values:
+            raise RunDecodeFailed(
+                operation, "could not decode run row", {"run_id": run_id, "stage": "row-schema"}
+            )
+        if status in TERMINAL_STATUSES:
+            if not isinstance(answer, AlreadyRequested):
+                answer = Terminal(RunStatus(status))
+        elif requested_at_ms is None:
+            raise RunPersistenceFailed(
+                operation,
+                "guarded cancellation update missed a live unrequested row",
+                {"run_id": run_id, "stage": "write-invariant"},
+            )
+        else:
+            answer = AlreadyRequested(requested_at_ms)
+    return answer
+
+

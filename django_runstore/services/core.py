@@ -1,0 +1,321 @@
+"""What the operations of ``RunStore`` share: clock, arbiter, the locked row and its write."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from django.db import Error as DjangoError
+from django.db.transaction import TransactionManagementError
+
+from django_runstore import conf
+from django_runstore.arbiters import Lease, LeaseArbiter, arbiter_for
+from django_runstore.arbiters.lease import Decision, Request
+from django_runstore.clocks import Clock, clock_for
+from django_runstore.db.backends import has_one_writer
+from django_runstore.db.boundary import is_nested, write
+from django_runstore.db.failures import classify
+from django_runstore.errors import (
+    DatabaseFailure,
+    FailureCode,
+    RunConstraint,
+    RunPersistenceFailed,
+    RunStoreError,
+)
+from django_runstore.evidence import LivenessEvidence
+from django_runstore.models import Run
+from django_runstore.outcomes import (
+    AlreadyClaimed,
+    ClaimLoss,
+    HeartbeatFresh,
+    NotFound,
+    SnapshotChanged,
+)
+from django_runstore.owners import OwnerId
+from django_runstore.services import arguments
+from django_runstore.services.facts import Fact, append_facts
+from django_runstore.snapshots import RunSnapshot
+from django_runstore.states import RunStatus
+
+T = TypeVar("T")
+
+_DATABASE_FAILED: Final = "database operation failed"
+_READ_BEFORE_WRITE: Final = (
+    "the surrounding transaction had read before this write and SQLite cannot upgrade it; "
+    'set OPTIONS["transaction_mode"] = "IMMEDIATE" on this database'
+)
+_BROKEN_BLOCK: Final = "the surrounding atomic block is broken; leave it before using the store"
+
+# Everything a decision needs and nothing wide: a large state is never read under the lock.
+LOCKED_COLUMNS: Final = (
+    "run_id",
+    "status",
+    "started_at_ms",
+    "owner_host_id",
+    "owner_pid",
+    "owner_nonce",
+    "heartbeat_at_ms",
+    "owner_fence",
+    "claim_host_id",
+    "claim_pid",
+    "claim_nonce",
+    "claimed_at_ms",
+    "fence",
+    "cancel_requested_at_ms",
+    "recovery_count",
+    "failure_count",
+    "journal_seq",
+    "ownership_seq",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LockedRun:
+    """The narrow part of a run row, read under its lock and not decoded. Spec: run-store 4.1."""
+
+    run_id: str
+    status: str
+    started_at_ms: int | None
+    owner: OwnerId | None
+    heartbeat_at_ms: int | None
+    owner_fence: int | None
+    claim: OwnerId | None
+    claimed_at_ms: int | None
+    fence: int
+    cancel_requested_at_ms: int | None
+    recovery_count: int
+    failure_count: int
+    journal_seq: int
+    ownership_seq: int
+
+    @property
+    def lease(self) -> Lease:
+        """The lease that the row holds."""
+        return Lease(
+            self.owner,
+            self.heartbeat_at_ms,
+            self.owner_fence,
+            self.claim,
+            self.claimed_at_ms,
+            self.fence,
+        )
+
+    def matches(self, expected: RunSnapshot) -> bool:
+        """Tell whether the row is still what the caller saw."""
+        return (
+            self.status == expected.status
+            and self.owner == expected.owner
+            and self.heartbeat_at_ms == expected.heartbeat_at_ms
+        )
+
+    def matches_claim(self, claimant: OwnerId, claimed_at_ms: int, fence: int | None) -> bool:
+        """Tell whether the pending claim is exactly this one."""
+        return (
+            self.claim == claimant
+            and self.claimed_at_ms == claimed_at_ms
+            and fence in (None, self.fence)
+        )
+
+    def is_owned_by(self, owner: OwnerId, fence: int | None) -> bool:
+        """Tell whether the row is running under this owner and, when given, this grant."""
+        return (
+            self.status == RunStatus.RUNNING
+            and self.owner == owner
+            and fence in (None, self.owner_fence)
+        )
+
+
+def _identity(columns: Mapping[str, Any], role: str) -> OwnerId | None:
+    host_id, pid, nonce = (columns[f"{role}_{part}"] for part in ("host_id", "pid", "nonce"))
+    if host_id is None and pid is None and nonce is None:
+        return None
+    return OwnerId(host_id, pid, nonce)
+
+
+def locked_run(columns: Mapping[str, Any]) -> LockedRun:
+    """Build the value from a row of ``LOCKED_COLUMNS``."""
+    plain = {
+        name: columns[name] for name in LockedRun.__dataclass_fields__ if name in LOCKED_COLUMNS
+    }
+    return LockedRun(
+        owner=_identity(columns, "owner"), claim=_identity(columns, "claim"), **plain
+    )
+
+
+class StoreCore:
+    """
+    Ground of ``RunStore``.
+
+    Args:
+        using: Database alias.
+        clock: Anything with ``now_ms()``; by default the database's time on a server
+            database and the system's on SQLite.
+        arbiter: Who decides about leases; by default the one shared by all services of this
+            process over ``using`` (``RUNSTORE["ARBITER"]``).
+    """
+
+    def __init__(
+        self,
+        using: str = "default",
+        clock: Clock | None = None,
+        arbiter: LeaseArbiter | None = None,
+    ) -> None:
+        self.using = using
+        self._clock = clock
+        self._arbiter = arbiter
+
+    @property
+    def clock(self) -> Clock:
+        """The clock whose readings stamp rows and bound callers' readings."""
+        return clock_for(self.using) if self._clock is None else self._clock
+
+    @property
+    def arbiter(self) -> LeaseArbiter:
+        """Who decides about leases."""
+        return arbiter_for(self.using) if self._arbiter is None else self._arbiter
+
+    def _now(self) -> int:
+        return math.floor(self.clock.now_ms())
+
+    def _reading(
+        self, operation: str, now_ms: object, context: Mapping[str, str | int]
+    ) -> int:
+        """Admit a caller's reading; omitted, it is the store clock's."""
+        clock_ms = self._now()
+        if now_ms is None:
+            return clock_ms
+        admitted = arguments.timestamp(operation, now_ms)
+        allowance_ms = conf.current().lease.skew_allowance_ms
+        return arguments.within_skew(operation, admitted, clock_ms, allowance_ms, context)
+
+    def _dated(
+        self,
+        operation: str,
+        now_ms: object,
+        evidence: object,
+        context: Mapping[str, str | int],
+    ) -> tuple[LivenessEvidence, int]:
+        """Admit a reading and the evidence made at it; omitted, it is the evidence's own."""
+        if now_ms is not None:
+            reading = self._reading(operation, now_ms, context)
+            return arguments.evidence(operation, evidence), reading
+        proof = arguments.evidence(operation, evidence)
+        return proof, self._reading(operation, proof.checked_at_ms, context)
+
+    def _write(self, operation: str, body: Callable[[], T]) -> T:
+        """Run ``body`` in the write boundary and give its failures their types."""
+        return self._typed(operation, lambda: write(self.using, body))
+
+    def _typed(self, operation: str, body: Callable[[], T]) -> T:
+        try:
+            return body()
+        except RunStoreError:
+            raise
+        except (DjangoError, OSError) as error:
+            code = classify(error)
+            broken = isinstance(error, TransactionManagementError)
+        # Raised after the handler: inside it the driver's exception, which quotes the
+        # failing row, would travel along as the context.
+        raise self._failure(operation, code, broken=broken)
+
+    def _failure(self, operation: str, code: FailureCode, *, broken: bool) -> RunStoreError:
+        kind = RunConstraint if code == "constraint" else RunPersistenceFailed
+        category = kind.code
+        detail: dict[str, str | int | bool | None] = {"category": category, "cause": code}
+        if code == "busy" and has_one_writer(self.using) and is_nested(self.using):
+            detail["hint"] = _READ_BEFORE_WRITE
+        if broken:
+            detail["hint"] = _BROKEN_BLOCK
+        message = f"{_DATABASE_FAILED}: {detail['hint']}" if "hint" in detail else _DATABASE_FAILED
+        error = kind(operation, message, detail)
+        error.__cause__ = DatabaseFailure(code)
+        return error
+
+    def _lock(self, run_id: str) -> LockedRun | None:
+        """Lock one run row and read its narrow part."""
+        rows = self._lock_query().filter(pk=run_id)
+        return next((locked_run(columns) for columns in rows), None)
+
+    def _peek(self, run_id: str) -> LockedRun | None:
+        """Read the narrow part of a run row without locking it."""
+        rows = Run.objects.using(self.using).filter(pk=run_id).values(*LOCKED_COLUMNS)
+        return next((locked_run(columns) for columns in rows), None)
+
+    def _lock_many(self, run_ids: Iterable[str]) -> dict[str, LockedRun]:
+        """Lock run rows in ascending id, the lock order of the package."""
+        rows = self._lock_query().filter(pk__in=sorted(run_ids)).order_by("pk")
+        return {columns["run_id"]: locked_run(columns) for columns in rows}
+
+    def _lock_query(self, *, skip_locked: bool = False) -> Any:
+        # Not FOR UPDATE: that would also block the key-share lock that a child's foreign
+        # key takes on its parent.
+        return (
+            Run.unguarded.using(self.using)
+            .select_for_update(no_key=True, skip_locked=skip_locked)
+            .values(*LOCKED_COLUMNS)
+        )
+
+    def _decide(self, row: LockedRun, lease: Lease, request: Request) -> Decision:
+        return self.arbiter.decide(
+            row.run_id,
+            lease,
+            request,
+            stale_after_ms=conf.current().lease.stale_after_ms,
+        )
+
+    def _apply(
+        self,
+        operation: str,
+        row: LockedRun,
+        changes: Mapping[str, Any],
+        facts: Sequence[Fact],
+        emitted_at_ms: int,
+    ) -> None:
+        """Write the row once and append its facts, under the lock that the caller holds."""
+        columns = dict(changes)
+        if facts:
+            columns["ownership_seq"] = row.ownership_seq + len(facts)
+        # The fence in the WHERE is a second lock: a write that lost its row would match nothing.
+        written = (
+            Run.unguarded.using(self.using).filter(pk=row.run_id, fence=row.fence).update(**columns)
+        )
+        if written != 1:
+            raise RunPersistenceFailed(
+                operation,
+                "guarded update missed the locked row",
+                {"run_id": row.run_id, "stage": "write-invariant"},
+            )
+        append_facts(self.using, [(row.run_id, row.ownership_seq, facts)], emitted_at_ms)
+
+
+def lease_columns(lease: Lease) -> dict[str, Any]:
+    """Spell a lease as the columns of its row."""
+    owner, claim = lease.owner, lease.claim
+    return {
+        "owner_host_id": owner and owner.host_id,
+        "owner_pid": None if owner is None else owner.pid,
+        "owner_nonce": owner and owner.nonce,
+        "heartbeat_at_ms": lease.heartbeat_at_ms,
+        "owner_fence": lease.owner_fence,
+        "claim_host_id": claim and claim.host_id,
+        "claim_pid": None if claim is None else claim.pid,
+        "claim_nonce": claim and claim.nonce,
+        "claimed_at_ms": lease.claimed_at_ms,
+        "fence": lease.fence,
+    }
+
+
+def classify_claim_loss(row: LockedRun | None, now_ms: int) -> ClaimLoss:
+    """Name why a run could not be taken, in the order of spec 4.1."""
+    if row is None:
+        return NotFound()
+    if row.claim is not None:
+        return AlreadyClaimed()
+    stale_after_ms = conf.current().lease.stale_after_ms
+    if (
+        row.status == RunStatus.RUNNING
+        and row.heartbeat_at_ms is not None
+        and row.heartbeat_at_ms >= now_ms - stale_after_ms
+    ):
+        return HeartbeatFresh()
+    return SnapshotChanged()

@@ -1,0 +1,159 @@
+"""Create a run and read it back. Spec: run-store 4.3 create, get, lineage, latest_round."""
+
+from typing import Final
+
+from django_runstore.errors import RunConstraint, RunNotFound
+from django_runstore.models import Run
+from django_runstore.rows import decode_run
+from django_runstore.services import arguments
+from django_runstore.services.core import StoreCore
+from django_runstore.services.twin import twin
+from django_runstore.snapshots import RunRow
+from django_runstore.states import RunStatus
+
+_ANCESTRY: Final = "contains invalid ancestry or lineage"
+
+
+class Reading(StoreCore):
+    """The operations that neither claim nor need ownership."""
+
+    def create(  # noqa: PLR0913 - every column a caller may set at birth
+        self,
+        run_id: str,
+        state_json: str,
+        *,
+        parent_run_id: str | None = None,
+        lineage_id: str | None = None,
+        round_ordinal: int | None = None,
+        handler: str = "",
+        queue: str = "default",
+        priority: int = 0,
+        available_at_ms: int | None = None,
+    ) -> None:
+        """
+        Insert a pending run. Spec: run-store 4.3 create.
+
+        Args:
+            run_id: 1 to 1,024 UTF-16 units and at most 2,048 bytes; no NUL, no lone surrogate.
+            state_json: JSON text, stored and returned byte for byte.
+            parent_run_id: An existing run this one descends from.
+            lineage_id: The logical run this is a round of; given together with ``round_ordinal``.
+            round_ordinal: Position within the lineage, unique there.
+            handler: Name of the handler that executes the run; empty for hosts of their own.
+            queue: Which supervisors may claim it.
+            priority: Higher runs first; a 32-bit integer.
+            available_at_ms: ``claim_many`` leaves the run alone until then; by default now.
+
+        Raises:
+            InvalidRun: an argument breaks the contract; nothing was written.
+            RunConstraint: the id or the round exists, or the parent does not.
+            RunPersistenceFailed: the database failed.
+        """
+        operation = "create"
+        identifier = arguments.text(operation, run_id)
+        if (lineage_id is None) != (round_ordinal is None):
+            arguments.refuse(operation, "options", _ANCESTRY)
+        parent = _optional_text(operation, parent_run_id)
+        lineage = _optional_text(operation, lineage_id)
+        ordinal = arguments.optional_timestamp(operation, round_ordinal, "round_ordinal")
+        columns = {
+            "handler": arguments.label(operation, handler, "handler"),
+            "queue": arguments.text(operation, queue, "queue"),
+            "priority": arguments.priority(operation, priority),
+            "available_at_ms": arguments.optional_timestamp(
+                operation, available_at_ms, "available_at_ms"
+            ),
+        }
+        state = arguments.state(
+            operation,
+            state_json,
+            {
+                "run_id": identifier,
+                "parent_run_id": parent,
+                "lineage_id": lineage,
+                "round_ordinal": ordinal,
+            },
+        )
+
+        def body() -> None:
+            now_ms = self._now()
+            if columns["available_at_ms"] is None:
+                columns["available_at_ms"] = now_ms
+            # The foreign key is checked at commit only, which may be the caller's and far away.
+            if parent is not None and not self._runs().filter(pk=parent).exists():
+                raise RunConstraint(operation, "the parent run does not exist", {"run_id": identifier})
+            Run.unguarded.using(self.using).create(
+                run_id=identifier,
+                status=RunStatus.PENDING,
+                created_at_ms=now_ms,
+                parent_run_id=parent,
+                lineage_id=lineage,
+                round_ordinal=ordinal,
+                state_json=state,
+                **columns,
+            )
+
+        self._write(operation, body)
+
+    def get(self, run_id: str) -> RunRow:
+        """
+        Return the run, decoded and checked. Spec: run-store 4.3 get.
+
+        Raises:
+            InvalidRun: ``run_id`` is not durable text.
+            RunNotFound: there is no such run.
+            RunDecodeFailed: the stored row breaks the invariants.
+        """
+        operation = "get"
+        identifier = arguments.text(operation, run_id)
+        run = self._typed(operation, lambda: self._runs().filter(pk=identifier).first())
+        if run is None:
+            raise _not_found(operation, identifier)
+        return decode_run(operation, run)
+
+    def lineage(self, run_id: str) -> tuple[RunRow, ...]:
+        """
+        Return every round of the logical run that ``run_id`` belongs to, in round order.
+
+        Empty for an unknown id. Parents are not followed. Spec: run-store 4.3 lineage.
+        """
+        operation = "lineage"
+        identifier = arguments.text(operation, run_id)
+        rounds = self._typed(operation, lambda: list(self._runs().lineage_of(identifier)))
+        return tuple(decode_run(operation, run) for run in rounds)
+
+    def latest_round(self, run_id: str) -> RunRow:
+        """
+        Return the newest round of the logical run that ``run_id`` belongs to.
+
+        Raises:
+            RunNotFound: there is no such run. Spec: run-store 4.3 latest_round.
+        """
+        operation = "latest_round"
+        identifier = arguments.text(operation, run_id)
+        newest = self._typed(operation, lambda: self._runs().lineage_of(identifier).last())
+        if newest is None:
+            raise _not_found(operation, identifier)
+        return decode_run(operation, newest)
+
+    def _runs(self):  # noqa: ANN202 - RunQuerySet, spelled by the manager
+        return Run.objects.using(self.using)
+
+    acreate = twin(create)
+    aget = twin(get)
+    alineage = twin(lineage)
+    alatest_round = twin(latest_round)
+
+
+def _optional_text(operation: str, value: object) -> str | None:
+    if value is None:
+        return None
+    try:
+        return arguments.text(operation, value)
+    except arguments.InvalidRun:
+        pass
+    return arguments.refuse(operation, "options", _ANCESTRY)
+
+
+def _not_found(operation: str, run_id: str) -> RunNotFound:
+    return RunNotFound(operation, f"run {run_id} was not found", {"run_id": run_id})

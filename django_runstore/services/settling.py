@@ -1,0 +1,210 @@
+"""Move an owned run on, one or many. Spec: run-store 4.3 transition_owned."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db.models import F
+
+from django_runstore.arbiters.lease import AskGuard, AskRelease, Lease, Refused
+from django_runstore.outcomes import (
+    FenceLost,
+    GuardFailed,
+    NotFound,
+    Transitioned,
+    TransitionOutcome,
+)
+from django_runstore.owners import OwnerId
+from django_runstore.services import arguments
+from django_runstore.services.core import LockedRun, StoreCore, lease_columns
+from django_runstore.services.facts import Fact, append_notes
+from django_runstore.services.twin import twin
+from django_runstore.snapshots import OwnedTransition, RunNote, TransitionGuard
+from django_runstore.states import RunStatus, is_terminal_run_status
+
+LARGEST_BATCH: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """One admitted transition."""
+
+    run_id: str
+    fence: int | None
+    to_status: RunStatus
+    guard: TransitionGuard
+    columns: Mapping[str, Any]
+    available_at_ms: int | None = None
+    counts_failure: bool = False
+    counts_recovery: bool = False
+    note: RunNote | None = None
+
+
+class Settling(StoreCore):
+    """The guard makes completed and cancelled exclude each other in every race."""
+
+    def transition_owned(  # noqa: PLR0913 - the contract of the specification
+        self,
+        run_id: str,
+        owner: OwnerId,
+        to_status: str,
+        state_json: str | None = None,
+        guard: TransitionGuard | None = None,
+        *,
+        fence: int | None = None,
+    ) -> TransitionOutcome:
+        """
+        Save, suspend or settle a run that ``owner`` runs. Spec: run-store 4.3 transition_owned.
+
+        ``running`` keeps owner and heartbeat (a save). Any other status gives the run up:
+        suspended runs are claimable at once, terminal ones never again.
+
+        Args:
+            to_status: Any status but ``pending``.
+            state_json: Replaces the whole state; ``None`` keeps it.
+            guard: ``cancel_requested`` ``"absent"`` or ``"present"``, judged in the same write.
+            fence: The grant this ownership began with; checked too when given.
+
+        Returns:
+            ``Transitioned``: done.
+            ``FenceLost``: not running under this owner (and grant); stop.
+            ``GuardFailed``: the run is yours, and a request is there (or is not).
+            ``NotFound``: there is no such run.
+        """
+        operation = "transition_owned"
+        identifier = arguments.text(operation, run_id)
+        holder = arguments.owner(operation, owner)
+        status = arguments.target_status(operation, to_status)
+        columns = {}
+        if state_json is not None:
+            columns["state_json"] = arguments.state(operation, state_json, {"run_id": identifier})
+        condition = arguments.guard(operation, guard)
+        grant = arguments.fence(operation, fence)
+        move = _Move(identifier, grant, status, condition, columns)
+
+        def body() -> TransitionOutcome:
+            now_ms = self._now()
+            return self._move(operation, self._lock(identifier), holder, move, now_ms)
+
+        return self._write(operation, body)
+
+    def transition_many(
+        self, owner: OwnerId, transitions: Iterable[OwnedTransition]
+    ) -> dict[str, TransitionOutcome]:
+        """
+        Make many owned transitions in one transaction, each judged by its own fence.
+
+        A lost one does not disturb the others. At most one transition per run.
+
+        Returns:
+            Per run id what ``transition_owned`` would answer.
+        """
+        operation = "transition_many"
+        holder = arguments.owner(operation, owner)
+        moves = self._moves(operation, transitions)
+
+        def body() -> dict[str, TransitionOutcome]:
+            now_ms = self._now()
+            rows = self._lock_many(moves)
+            return {
+                run_id: self._move(operation, rows.get(run_id), holder, move, now_ms)
+                for run_id, move in moves.items()
+            }
+
+        return self._write(operation, body) if moves else {}
+
+    def _moves(self, operation: str, transitions: object) -> dict[str, _Move]:
+        if type(transitions) not in {list, tuple}:
+            arguments.refuse(operation, "transitions", "must be a list or tuple")
+        members = tuple(transitions)  # type: ignore[arg-type]  # the type was just checked
+        if len(members) > LARGEST_BATCH:
+            arguments.refuse(operation, "transitions", f"must be at most {LARGEST_BATCH}")
+        moves = [_admit(operation, member) for member in members]
+        by_run = {move.run_id: move for move in moves}
+        if len(by_run) != len(moves):
+            arguments.refuse(operation, "transitions", "must name each run once")
+        return by_run
+
+    def _move(
+        self, operation: str, row: LockedRun | None, owner: OwnerId, move: _Move, now_ms: int
+    ) -> TransitionOutcome:
+        """Judge and write one transition under the row's lock."""
+        if row is None:
+            return NotFound()
+        decision = self._decide(row, row.lease, AskGuard(owner, move.fence))
+        if isinstance(decision.answer, Refused) or not row.is_owned_by(owner, move.fence):
+            return FenceLost()
+        requested = "absent" if row.cancel_requested_at_ms is None else "present"
+        if move.guard.cancel_requested not in (None, requested):
+            return GuardFailed()
+        changes = {**move.columns, **_counts(move), "status": move.to_status}
+        facts: tuple[Fact, ...] = ()
+        if move.to_status == RunStatus.RUNNING:
+            changes["finished_at_ms"] = None
+        else:
+            changes |= self._giving_up(row, owner, move, now_ms)
+            facts = (Fact("released", owner, None, row.owner_fence),)
+        if move.note is not None:
+            append_notes(self.using, [(row.run_id, row.journal_seq, move.note)], now_ms)
+            changes["journal_seq"] = row.journal_seq + 1
+        self._apply(operation, row, changes, facts, now_ms)
+        return Transitioned()
+
+    def _giving_up(
+        self, row: LockedRun, owner: OwnerId, move: _Move, now_ms: int
+    ) -> dict[str, Any]:
+        """Clear owner and claim alike: a stealer's pending claim must not be stranded."""
+        released = self._decide(row, row.lease, AskRelease(owner)).lease
+        if row.claim is not None:
+            self._decide(row, released, AskRelease(row.claim))
+        columns = lease_columns(Lease(fence=row.fence))
+        columns["finished_at_ms"] = now_ms if is_terminal_run_status(move.to_status) else None
+        if move.to_status == RunStatus.SUSPENDED:
+            due = now_ms if move.available_at_ms is None else move.available_at_ms
+            columns["available_at_ms"] = due
+        return columns
+
+    atransition_owned = twin(transition_owned)
+    atransition_many = twin(transition_many)
+
+
+def _counts(move: _Move) -> dict[str, Any]:
+    counted = {"failure_count": move.counts_failure, "recovery_count": move.counts_recovery}
+    return {column: F(column) + 1 for column, counts in counted.items() if counts}
+
+
+def _admit(operation: str, value: object) -> _Move:
+    """Check one line of a batch."""
+    if type(value) is not OwnedTransition:
+        arguments.refuse(operation, "transitions", "must hold owned transitions")
+    run_id = arguments.text(operation, value.run_id)
+    columns: dict[str, Any] = {}
+    if value.state_json is not None:
+        columns["state_json"] = arguments.state(operation, value.state_json, {"run_id": run_id})
+    for name in ("result_json", "error_json"):
+        text = arguments.optional_json(operation, getattr(value, name), name)
+        if text is not None:
+            columns[name] = text
+    fence = arguments.fence(operation, value.fence)
+    if fence is None:
+        arguments.refuse(operation, "fence", "must be given in a batch")
+    return _Move(
+        run_id=run_id,
+        fence=fence,
+        to_status=arguments.target_status(operation, value.to_status),
+        guard=arguments.guard(operation, value.guard),
+        columns=columns,
+        available_at_ms=arguments.optional_timestamp(
+            operation, value.available_at_ms, "available_at_ms"
+        ),
+        counts_failure=value.counts_failure is True,
+        counts_recovery=value.counts_recovery is True,
+        note=None if value.note is None else _note(operation, value.note),
+    )
+
+
+def _note(operation: str, value: object) -> RunNote:
+    if type(value) is not RunNote:
+        arguments.refuse(operation, "note", "must be a run note")
+    event_type = arguments.text(operation, value.event_type, "note.event_type")
+    return RunNote(event_type, arguments.small_pairs(operation, value.payload, "note.payload"))

@@ -1,0 +1,45 @@
+"""Async twins of the operations, made rather than written by hand."""
+
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.db import transaction
+
+
+class _OverDatabase(Protocol):
+    @property
+    def using(self) -> str: ...
+
+
+S = TypeVar("S", bound=_OverDatabase)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def twin(
+    method: Callable[Concatenate[S, P], R],
+) -> Callable[Concatenate[S, P], Awaitable[R]]:
+    """
+    Make the ``a``-prefixed twin of an operation.
+
+    The twin opens a transaction of its own in Django's database thread. Inside an atomic
+    block it is refused with ``RuntimeError``: it could run on another connection than the
+    block, and then neither commit nor roll back with it.
+    """
+
+    @functools.wraps(method)
+    async def call(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
+        def outside_atomic() -> R:
+            # Django's own rule for durable blocks, with its exemption for TestCase.
+            with transaction.atomic(using=self.using, durable=True):
+                pass
+            return method(self, *args, **kwargs)
+
+        return await sync_to_async(outside_atomic, thread_sensitive=True)()
+
+    call.__name__ = f"a{method.__name__}"
+    call.__qualname__ = call.__name__
+    call.__doc__ = f"Async twin of ``{method.__name__}``: same arguments, answers and errors."
+    return call
