@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from django.db import models
-from django.db.models import ExpressionWrapper, F, OuterRef, Q, Subquery
+from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Coalesce
 
 from django_runstore import conf
@@ -85,5 +86,5 @@ class RunQuerySet(ReadOnlyQuerySet["Run"]):
         )
 
 
-def _difference(later: str, earlier: str) -> "ExpressionWrapper[int]":
-    return ExpressionWrapper(F(later) - F(earlier), output_field=models.BigIntegerField())
+def _difference(later: str, earlier: str) -> CombinedExpression:
+    return F(later) - F(earlier)

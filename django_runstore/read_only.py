@@ -96,3 +96,11 @@ class UnguardedQuerySet(models.QuerySet[ModelT], Generic[ModelT]):
         instance = self.model(**values)
         self.bulk_create([instance])
         return instance
+
+
+class ReadOnlyManager(models.Manager.from_queryset(ReadOnlyQuerySet)):  # type: ignore[misc]  # made at run time
+    """Manager of rows that services write."""
+
+
+class UnguardedManager(models.Manager.from_queryset(UnguardedQuerySet)):  # type: ignore[misc]  # made at run time
+    """Manager for the services themselves."""

@@ -155,7 +155,7 @@ def _build(
     plain = {
         name: columns[name]
         for name in RunRow.__dataclass_fields__
-        if name in columns and name not in {"status"}
+        if name in columns and name != "status"
     }
     return RunRow(
         status=RunStatus(columns["status"]),

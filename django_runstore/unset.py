@@ -5,7 +5,7 @@ from typing import Final, Literal, TypeAlias
 
 
 class Unset(enum.Enum):
-    """Type of the one value ``UNSET``; an enum member, so that ``is`` narrows it for type checkers."""
+    """Type of the one value ``UNSET``; an enum, so that ``is`` narrows it for type checkers."""
 
     UNSET = "unset"
 

@@ -40,9 +40,10 @@ def classify(error: BaseException) -> FailureCode:
     Application errors that merely quote a database's words are ``unknown``.
     """
     codes = [code for code in map(_code_of, _with_causes(error)) if code is not None]
+    decisive: FailureCode
     for decisive in ("constraint", "io", "busy", "unsupported"):
         if decisive in codes:
-            return decisive  # type: ignore[return-value]  # the tuple holds FailureCode literals
+            return decisive
     return "unknown"
 
 

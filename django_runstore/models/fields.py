@@ -1,6 +1,5 @@
 """Columns whose meaning must be the same on every database."""
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
@@ -9,6 +8,7 @@ from django.db.models.expressions import Func
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models.sql.compiler import SQLCompiler
+    from django.utils.functional import _StrPromise
 
     _TextField = models.TextField[Any, Any]
 else:
@@ -53,7 +53,7 @@ class EpochMillisAsDatetime(Func):
 
     def as_sqlite(
         self, compiler: "SQLCompiler", connection: "BaseDatabaseWrapper", **context: Any
-    ) -> tuple[str, list[Any]]:
+    ) -> tuple[str, Any]:
         """Write the text form that Django stores: no fraction on whole seconds."""
         column, params = compiler.compile(self.source_expressions[0])
         # The percent signs are doubled because Django interpolates the definition once more.
@@ -67,7 +67,7 @@ class EpochMillisAsDatetime(Func):
 
     def as_postgresql(
         self, compiler: "SQLCompiler", connection: "BaseDatabaseWrapper", **context: Any
-    ) -> tuple[str, list[Any]]:
+    ) -> tuple[str, Any]:
         """Give null past year 9999, where Python could not read the row back."""
         column, params = compiler.compile(self.source_expressions[0])
         sql = (
@@ -81,7 +81,7 @@ class EpochMillisAsDatetime(Func):
 _LAST_MS_OF_9999: Final = 253_402_300_799_999
 
 
-def generated_datetime(column: str, verbose_name: str) -> "models.GeneratedField[datetime | None]":
+def generated_datetime(column: str, verbose_name: "_StrPromise") -> models.GeneratedField:
     """Make the datetime twin of a ``*_at_ms`` column, for people and reports."""
     return models.GeneratedField(
         expression=EpochMillisAsDatetime(column),

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_runstore.models.constraints import integer_range, not_empty
 from django_runstore.models.fields import DurableTextField, generated_datetime
-from django_runstore.read_only import ReadOnlyModel, ReadOnlyQuerySet, UnguardedQuerySet
+from django_runstore.read_only import ReadOnlyManager, ReadOnlyModel, UnguardedManager
 
 
 class JournalEntry(ReadOnlyModel):
@@ -33,8 +33,8 @@ class JournalEntry(ReadOnlyModel):
     payload_json = models.TextField(_("payload"))
     meta_json = models.TextField(_("meta"), default="null", db_default="null")
 
-    objects = ReadOnlyQuerySet.as_manager()
-    unguarded: ClassVar = UnguardedQuerySet.as_manager()
+    objects = ReadOnlyManager()
+    unguarded = UnguardedManager()
 
     class Meta:
         db_table = "runstore_journal_entry"

@@ -1,6 +1,6 @@
 """The run row: one per run, everything its owner may write. Spec: run-store 2.1."""
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.db import models
 from django.db.models import F, Q
@@ -14,9 +14,12 @@ from django_runstore.models.constraints import (
     not_empty,
 )
 from django_runstore.models.fields import DurableTextField, generated_datetime
-from django_runstore.read_only import ReadOnlyModel, UnguardedQuerySet
 from django_runstore.querysets import RunQuerySet
+from django_runstore.read_only import ReadOnlyModel, UnguardedManager
 from django_runstore.states import CLAIMABLE_STATUSES, LIVE_STATUSES, RunStatus
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
 
 OWNER_COLUMNS: Final = ("owner_host_id", "owner_pid", "owner_nonce", "heartbeat_at_ms")
 CLAIM_COLUMNS: Final = ("claim_host_id", "claim_pid", "claim_nonce", "claimed_at_ms")
@@ -25,24 +28,24 @@ _RUNNING: Final = Q(status=RunStatus.RUNNING)
 _CLAIMABLE: Final = Q(status__in=CLAIMABLE_STATUSES)
 
 
-def _time(verbose_name: str, *, null: bool = True) -> "models.BigIntegerField[int | None, int | None]":
+def _time(verbose_name: "_StrPromise", *, null: bool = True) -> "models.BigIntegerField[Any, Any]":
     """A point in time in integer milliseconds: exact comparison is what the fence rests on."""
     return models.BigIntegerField(verbose_name, null=null, blank=null)
 
 
-def _count(verbose_name: str) -> "models.BigIntegerField[int, int]":
+def _count(verbose_name: "_StrPromise") -> "models.BigIntegerField[Any, Any]":
     return models.BigIntegerField(verbose_name, default=0, db_default=0)
 
 
-def _label(verbose_name: str, default: str = "") -> DurableTextField:
+def _label(verbose_name: "_StrPromise", default: str = "") -> DurableTextField:
     return DurableTextField(verbose_name, default=default, db_default=default, blank=True)
 
 
-def _optional(verbose_name: str) -> DurableTextField:
+def _optional(verbose_name: "_StrPromise") -> DurableTextField:
     return DurableTextField(verbose_name, null=True, blank=True)
 
 
-def _wide(verbose_name: str, *, null: bool = True) -> "models.TextField[str | None, str | None]":
+def _wide(verbose_name: "_StrPromise", *, null: bool = True) -> "models.TextField[Any, Any]":
     """JSON as text, byte for byte; a JSON column would reorder keys and refuse an escaped NUL."""
     return models.TextField(verbose_name, null=null, blank=null)
 
@@ -121,7 +124,7 @@ class Run(ReadOnlyModel):
     state_json = _wide(_("state"), null=False)
 
     objects = RunQuerySet.as_manager()
-    unguarded: ClassVar = UnguardedQuerySet.as_manager()
+    unguarded = UnguardedManager()
 
     class Meta:
         db_table = "runstore_run"
@@ -246,11 +249,9 @@ class Run(ReadOnlyModel):
                 name="runstore_run_waiting_idx",
                 condition=Q(waiting_reason__isnull=False),
             ),
-            models.Index(
-                F("created_at_ms").desc(), F("run_id").desc(), name="runstore_run_newest"
-            ),
+            models.Index(F("created_at_ms").desc(), F("run_id").desc(), name="runstore_run_newest"),
         ]
 
     def __str__(self) -> str:
         """Name the run."""
-        return self.run_id
+        return str(self.run_id)

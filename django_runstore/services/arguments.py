@@ -6,8 +6,8 @@ and later changes to it change nothing. Complaints name the field and the rule, 
 the value: a reading or an id passed by mistake may be a secret.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NoReturn, cast
 
 from django_runstore.durable import (
     JsonComplaint,
@@ -110,15 +110,28 @@ def texts(operation: str, value: object, field: str) -> tuple[str, ...] | None:
     """Admit a list, tuple, set or frozenset of identifiers, or nothing."""
     if value is None:
         return None
-    if type(value) not in {list, tuple, set, frozenset}:
-        refuse(operation, field, "must be a list, tuple or set of durable text")
-    return tuple(label(operation, member, field) for member in tuple(value))  # type: ignore[arg-type]  # the type was just checked
+    names = members(operation, value, field, (list, tuple, set, frozenset))
+    return tuple(label(operation, name, field) for name in names)
+
+
+def members(
+    operation: str, value: object, field: str, kinds: tuple[type, ...] = (list, tuple)
+) -> tuple[object, ...]:
+    """Copy an exact list, tuple or (where named) set; iterating anything else runs its code."""
+    if type(value) not in kinds:
+        refuse(operation, field, f"must be a {' or '.join(kind.__name__ for kind in kinds)}")
+    return tuple(cast("Iterable[object]", value))
 
 
 def owner(operation: str, value: object, field: str = "owner") -> OwnerId:
     """Admit exactly an ``OwnerId`` with durable texts and a non-negative pid."""
     host_id, pid, nonce = _fields(
-        operation, value, OwnerId, field, "must be an inert owner record", ("host_id", "pid", "nonce")
+        operation,
+        value,
+        OwnerId,
+        field,
+        "must be an inert owner record",
+        ("host_id", "pid", "nonce"),
     )
     parts = durable_text(host_id), safe_integer(pid), durable_text(nonce)
     if parts[0] is None or parts[1] is None or parts[2] is None:
@@ -227,19 +240,19 @@ def target_status(operation: str, value: object) -> RunStatus:
 
 
 def state(operation: str, value: object, context: Detail) -> str:
-    """Admit JSON text, kept byte for byte. The complaint says what is wrong, not where or with what."""
+    """Admit JSON text, kept byte for byte; the complaint never quotes it."""
     try:
         admit_json_text(value)
     except JsonComplaint as error:
         complaint = error.complaint
     else:
-        return str.__str__(value)  # type: ignore[arg-type]  # admission accepts only str
+        return str.__str__(cast("str", value))
     is_text = issubclass(type(value), str)
     raise InvalidRun(
         operation,
         {
             **context,
-            "state_json_length": utf16_units(str.__str__(value)) if is_text else None,  # type: ignore[arg-type]  # is_text says so
+            "state_json_length": utf16_units(cast("str", value)) if is_text else None,
             "state_json_valid": complaint not in _UNPARSED,
             "detail": complaint,
         },
@@ -258,7 +271,7 @@ def optional_json(operation: str, value: object, field: str) -> str | None:
     except JsonComplaint as error:
         complaint = error.complaint
     else:
-        return str.__str__(value)  # type: ignore[arg-type]  # admission accepts only str
+        return str.__str__(cast("str", value))
     return refuse(operation, field, complaint)
 
 

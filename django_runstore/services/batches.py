@@ -36,8 +36,9 @@ from django_runstore.states import CLAIMABLE_STATUSES, RunStatus
 _log = logging.getLogger("django_runstore.services")
 
 LARGEST_CLAIM: Final = 1_000
+_PAIR: Final = 2
 
-NOT_WAITING: Final[Mapping[str, None]] = {
+NOT_WAITING: Final[Mapping[str, Any]] = {
     "waiting_reason": None,
     "waiting_wake_at_ms": None,
     "waiting_token": None,
@@ -55,7 +56,7 @@ _ANSWERS: Final[Mapping[pulse_statements.Beat, BatchHeartbeatOutcome]] = {
 class Batches(Leasing):
     """Set-based twins of ``claim_and_own`` and ``heartbeat``."""
 
-    def claim_many(  # noqa: PLR0913 - the filters of a supervisor
+    def claim_many(
         self,
         owner: OwnerId,
         limit: int,
@@ -227,12 +228,11 @@ class Batches(Leasing):
 
 
 def _pairs(operation: str, value: object) -> list[tuple[str, int]]:
-    if type(value) not in {list, tuple}:
-        arguments.refuse(operation, "runs", "must be a list or tuple of run id and fence")
     admitted: dict[str, int] = {}
-    for pair in tuple(value):  # type: ignore[arg-type]  # the type was just checked
-        if type(pair) not in {list, tuple} or len(pair) != len(("run_id", "fence")):
-            arguments.refuse(operation, "runs", "must be a list or tuple of run id and fence")
+    for member in arguments.members(operation, value, "runs"):
+        pair = arguments.members(operation, member, "runs")
+        if len(pair) != _PAIR:
+            arguments.refuse(operation, "runs", "must hold pairs of run id and fence")
         run_id = arguments.text(operation, pair[0])
         fence = arguments.fence(operation, pair[1])
         if fence is None:

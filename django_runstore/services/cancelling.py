@@ -108,7 +108,11 @@ class Cancelling(StoreCore):
 
         def body() -> bool:
             row = self._lock(identifier)
-            if row is None or not row.is_owned_by(holder, grant) or row.cancel_requested_at_ms is None:
+            if (
+                row is None
+                or not row.is_owned_by(holder, grant)
+                or row.cancel_requested_at_ms is None
+            ):
                 return False
             first = Coalesce(F("cancel_acknowledgement_json"), Value(text))
             self._apply(operation, row, {"cancel_acknowledgement_json": first}, (), observed_at_ms)
@@ -157,5 +161,3 @@ def _judge_miss(operation: str, rounds: Iterable[dict[str, Any]]) -> CancelOutco
         else:
             answer = AlreadyRequested(requested_at_ms)
     return answer
-
-

@@ -297,9 +297,7 @@ def claim_columns(claimant: OwnerId, claimed_at_ms: int, fence: int) -> dict[str
     }
 
 
-def ownership_columns(
-    row: LockedRun, owner: OwnerId, now_ms: int, fence: int
-) -> dict[str, object]:
+def ownership_columns(row: LockedRun, owner: OwnerId, now_ms: int, fence: int) -> dict[str, object]:
     """Spell a fresh ownership as columns."""
     return {
         **lease_columns(Lease(owner, now_ms, fence, None, None, fence)),

@@ -137,9 +137,7 @@ def locked_run(columns: Mapping[str, Any]) -> LockedRun:
     plain = {
         name: columns[name] for name in LockedRun.__dataclass_fields__ if name in LOCKED_COLUMNS
     }
-    return LockedRun(
-        owner=_identity(columns, "owner"), claim=_identity(columns, "claim"), **plain
-    )
+    return LockedRun(owner=_identity(columns, "owner"), claim=_identity(columns, "claim"), **plain)
 
 
 class StoreCore:
@@ -177,9 +175,7 @@ class StoreCore:
     def _now(self) -> int:
         return math.floor(self.clock.now_ms())
 
-    def _reading(
-        self, operation: str, now_ms: object, context: Mapping[str, str | int]
-    ) -> int:
+    def _reading(self, operation: str, now_ms: object, context: Mapping[str, str | int]) -> int:
         """Admit a caller's reading; omitted, it is the store clock's."""
         clock_ms = self._now()
         if now_ms is None:
@@ -246,13 +242,11 @@ class StoreCore:
         rows = self._lock_query().filter(pk__in=sorted(run_ids)).order_by("pk")
         return {columns["run_id"]: locked_run(columns) for columns in rows}
 
-    def _lock_query(self, *, skip_locked: bool = False) -> Any:
+    def _lock_query(self) -> Any:  # noqa: ANN401 - an unguarded queryset
         # Not FOR UPDATE: that would also block the key-share lock that a child's foreign
         # key takes on its parent.
         return (
-            Run.unguarded.using(self.using)
-            .select_for_update(no_key=True, skip_locked=skip_locked)
-            .values(*LOCKED_COLUMNS)
+            Run.unguarded.using(self.using).select_for_update(no_key=True).values(*LOCKED_COLUMNS)
         )
 
     def _decide(self, row: LockedRun, lease: Lease, request: Request) -> Decision:

@@ -61,9 +61,7 @@ def append_facts(
         JournalEntry.unguarded.using(using).bulk_create(entries)
 
 
-def append_notes(
-    using: str, rows: Iterable[tuple[str, int, RunNote]], emitted_at_ms: int
-) -> None:
+def append_notes(using: str, rows: Iterable[tuple[str, int, RunNote]], emitted_at_ms: int) -> None:
     """Insert remarks into the runs' own streams; the caller advances ``journal_seq``."""
     entries = [
         JournalEntry(

@@ -52,7 +52,7 @@ class Leasing(StoreCore):
         """
         return self._renew("reconfirm", run_id, owner, now_ms, fence, unclaimed=True)
 
-    def _renew(  # noqa: PLR0913 - two operations in one
+    def _renew(
         self,
         operation: str,
         run_id: object,
@@ -81,7 +81,7 @@ class Leasing(StoreCore):
 
         return self._write(operation, body)
 
-    def save_progress(  # noqa: PLR0913 - what progress may carry
+    def save_progress(
         self,
         run_id: str,
         owner: OwnerId,

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from django_runstore.errors import RunConstraint, RunNotFound
+from django_runstore.errors import InvalidRun, RunConstraint, RunNotFound
 from django_runstore.models import Run
+from django_runstore.querysets import RunQuerySet
 from django_runstore.rows import decode_run
 from django_runstore.services import arguments
 from django_runstore.services.core import StoreCore
@@ -17,7 +18,7 @@ _ANCESTRY: Final = "contains invalid ancestry or lineage"
 class Reading(StoreCore):
     """The operations that neither claim nor need ownership."""
 
-    def create(  # noqa: PLR0913 - every column a caller may set at birth
+    def create(
         self,
         run_id: str,
         state_json: str,
@@ -81,7 +82,9 @@ class Reading(StoreCore):
                 columns["available_at_ms"] = now_ms
             # The foreign key is checked at commit only, which may be the caller's and far away.
             if parent is not None and not self._runs().filter(pk=parent).exists():
-                raise RunConstraint(operation, "the parent run does not exist", {"run_id": identifier})
+                raise RunConstraint(
+                    operation, "the parent run does not exist", {"run_id": identifier}
+                )
             Run.unguarded.using(self.using).create(
                 run_id=identifier,
                 status=RunStatus.PENDING,
@@ -136,7 +139,7 @@ class Reading(StoreCore):
             raise _not_found(operation, identifier)
         return decode_run(operation, newest)
 
-    def _runs(self):  # noqa: ANN202 - RunQuerySet, spelled by the manager
+    def _runs(self) -> RunQuerySet:
         return Run.objects.using(self.using)
 
     acreate = twin(create)
@@ -150,7 +153,7 @@ def _optional_text(operation: str, value: object) -> str | None:
         return None
     try:
         return arguments.text(operation, value)
-    except arguments.InvalidRun:
+    except InvalidRun:
         pass
     return arguments.refuse(operation, "options", _ANCESTRY)
 

@@ -43,7 +43,7 @@ class _Move:
 class Settling(StoreCore):
     """The guard makes completed and cancelled exclude each other in every race."""
 
-    def transition_owned(  # noqa: PLR0913 - the contract of the specification
+    def transition_owned(
         self,
         run_id: str,
         owner: OwnerId,
@@ -114,9 +114,7 @@ class Settling(StoreCore):
         return self._write(operation, body) if moves else {}
 
     def _moves(self, operation: str, transitions: object) -> dict[str, _Move]:
-        if type(transitions) not in {list, tuple}:
-            arguments.refuse(operation, "transitions", "must be a list or tuple")
-        members = tuple(transitions)  # type: ignore[arg-type]  # the type was just checked
+        members = arguments.members(operation, transitions, "transitions")
         if len(members) > LARGEST_BATCH:
             arguments.refuse(operation, "transitions", f"must be at most {LARGEST_BATCH}")
         moves = [_admit(operation, member) for member in members]

@@ -77,7 +77,7 @@ class TakingOver(StoreCore):
 
         return self._write(operation, body)
 
-    def recover_claim(  # noqa: PLR0913 - the contract of the specification
+    def recover_claim(
         self,
         run_id: str,
         stale_claimant: OwnerId,

@@ -1,8 +1,7 @@
 """Async twins of the operations, made rather than written by hand."""
 
-import functools
-from collections.abc import Awaitable, Callable
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
@@ -20,7 +19,7 @@ R = TypeVar("R")
 
 def twin(
     method: Callable[Concatenate[S, P], R],
-) -> Callable[Concatenate[S, P], Awaitable[R]]:
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
     """
     Make the ``a``-prefixed twin of an operation.
 
@@ -29,8 +28,7 @@ def twin(
     block, and then neither commit nor roll back with it.
     """
 
-    @functools.wraps(method)
-    async def call(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         def outside_atomic() -> R:
             # Django's own rule for durable blocks, with its exemption for TestCase.
             with transaction.atomic(using=self.using, durable=True):
@@ -39,7 +37,9 @@ def twin(
 
         return await sync_to_async(outside_atomic, thread_sensitive=True)()
 
+    call.__module__ = method.__module__
     call.__name__ = f"a{method.__name__}"
-    call.__qualname__ = call.__name__
+    call.__qualname__ = ".".join([*method.__qualname__.split(".")[:-1], call.__name__])
+    call.__wrapped__ = method  # type: ignore[attr-defined]  # inspect.signature follows it
     call.__doc__ = f"Async twin of ``{method.__name__}``: same arguments, answers and errors."
     return call
