@@ -23,7 +23,7 @@ _IMMEDIATE_HINT: Final = (
 
 
 @register(Tags.compatibility)
-def check_settings(**_: Any) -> list[CheckMessage]:  # noqa: ANN401 - Django passes what it likes
+def check_settings(**_: Any) -> list[CheckMessage]:
     """Report every fault of ``RUNSTORE``, also dotted paths that lead nowhere."""
     broken = conf.problems()
     if broken:
@@ -33,7 +33,7 @@ def check_settings(**_: Any) -> list[CheckMessage]:  # noqa: ANN401 - Django pas
 
 
 @register(Tags.compatibility)
-def check_time_zone(**_: Any) -> list[CheckMessage]:  # noqa: ANN401 - see above
+def check_time_zone(**_: Any) -> list[CheckMessage]:
     """Warn where datetimes are stored without a zone."""
     if settings.USE_TZ:
         return []
@@ -48,7 +48,7 @@ def check_time_zone(**_: Any) -> list[CheckMessage]:  # noqa: ANN401 - see above
 
 
 @register(Tags.compatibility)
-def check_sqlite_transactions(**_: Any) -> list[CheckMessage]:  # noqa: ANN401 - see above
+def check_sqlite_transactions(**_: Any) -> list[CheckMessage]:
     """
     Report SQLite databases whose transactions begin without the write lock.
 

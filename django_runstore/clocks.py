@@ -70,7 +70,7 @@ class SystemClock:
 
     def now_ms(self) -> float:
         """Read the time in milliseconds since the Unix epoch."""
-        return time.time() * 1000
+        return time.time_ns() / 1_000_000
 
 
 def boottime_ms() -> float:
