@@ -53,7 +53,8 @@ def utf16_units(text: str) -> int:
         >>> utf16_units("run-😀")
         6
     """
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+    # str's own method, because the text may be of a subclass that has another.
+    return len(str.encode(text, "utf-16-le", "surrogatepass")) // 2
 
 
 def durable_text(value: object) -> str | None:

@@ -32,7 +32,7 @@ class HostileText(str):
     def _refuse(self, *_arguments):
         raise RuntimeError
 
-    __str__ = __repr__ = __len__ = __iter__ = __contains__ = _refuse
+    __str__ = __repr__ = __len__ = __iter__ = __contains__ = encode = _refuse
     __eq__ = __hash__ = __getattribute__ = _refuse
 
 
@@ -101,6 +101,10 @@ def test_the_size_limit_is_2048_utf8_bytes(text, size, admitted):
 )
 def test_utf16_units_count_astral_characters_twice(text, units):
     assert utf16_units(text) == units
+
+
+def test_utf16_units_run_no_code_of_a_subclass():
+    assert utf16_units(HostileText("red😀")) == 5
 
 
 @given(st.text(st.characters()))
