@@ -8,7 +8,13 @@ facts about its columns and never their text.
 import json
 from typing import Any, Final
 
-from django_runstore.durable import JsonComplaint, admit_json_text, is_durable_text, safe_integer
+from django_runstore.durable import (
+    JsonComplaint,
+    admit_json_text,
+    durable_text,
+    is_durable_text,
+    safe_integer,
+)
 from django_runstore.errors import RunDecodeFailed
 from django_runstore.models import Run
 from django_runstore.owners import OwnerId
@@ -140,11 +146,13 @@ def _acknowledgement(operation: str, run_id: str, text: str | None) -> CancelAck
     try:
         value = json.loads(text)
         owner = value["owner"]
-        return CancelAcknowledgement(
-            value["observed_at_ms"], OwnerId(owner["host_id"], owner["pid"], owner["nonce"])
-        )
+        observed_at_ms = safe_integer(value["observed_at_ms"])
+        host_id, nonce = durable_text(owner["host_id"]), durable_text(owner["nonce"])
+        pid = safe_integer(owner["pid"])
     except (ValueError, TypeError, KeyError, RecursionError):
-        pass
+        observed_at_ms = host_id = pid = nonce = None
+    if observed_at_ms is not None and host_id and pid is not None and nonce:
+        return CancelAcknowledgement(observed_at_ms, OwnerId(host_id, pid, nonce))
     # Raised outside the handler, so that the parser's words do not travel along.
     raise RunDecodeFailed(operation, _COULD_NOT_DECODE, {"run_id": run_id, "stage": "row-schema"})
 

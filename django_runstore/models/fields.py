@@ -42,7 +42,10 @@ class DurableTextField(_TextField):
 
 class EpochMillisAsDatetime(Func):
     """
-    A millisecond column as a timestamp, exact to the millisecond; null past year 9999.
+    A millisecond column as a timestamp, exact to the millisecond.
+
+    Null before 1970 and past year 9999: no CHECK admits the one and Python cannot read
+    the other, and a row that cannot be read would break every query that meets it.
 
     Used by generated columns, so it must be immutable: days and the rest of the day are
     added apart because an interval multiplied by a large float is rounded.
@@ -58,7 +61,7 @@ class EpochMillisAsDatetime(Func):
         column, params = compiler.compile(self.source_expressions[0])
         # The percent signs are doubled because Django interpolates the definition once more.
         sql = (
-            f"CASE WHEN {column} IS NULL OR {column} > {_LAST_MS_OF_9999} THEN NULL ELSE "
+            f"CASE WHEN {column} BETWEEN 0 AND {_LAST_MS_OF_9999} THEN "
             f"strftime('%%Y-%%m-%%d %%H:%%M:%%S', {column} / 1000, 'unixepoch') || "
             f"CASE WHEN {column} %% 1000 = 0 THEN '' ELSE "
             f"'.' || substr('00' || ({column} %% 1000), -3) || '000' END END"
@@ -68,10 +71,10 @@ class EpochMillisAsDatetime(Func):
     def as_postgresql(
         self, compiler: "SQLCompiler", connection: "BaseDatabaseWrapper", **context: Any
     ) -> tuple[str, Any]:
-        """Give null past year 9999, where Python could not read the row back."""
+        """Add whole days and the rest of the day to the epoch."""
         column, params = compiler.compile(self.source_expressions[0])
         sql = (
-            f"CASE WHEN {column} <= {_LAST_MS_OF_9999} THEN "
+            f"CASE WHEN {column} BETWEEN 0 AND {_LAST_MS_OF_9999} THEN "
             f"(DATE '1970-01-01' + ({column} / 86400000)::integer "
             f"+ ({column} %% 86400000) * INTERVAL '1 millisecond') AT TIME ZONE 'UTC' END"
         )
