@@ -242,11 +242,9 @@ def target_status(operation: str, value: object) -> RunStatus:
 def state(operation: str, value: object, context: Detail) -> str:
     """Admit JSON text, kept byte for byte; the complaint never quotes it."""
     try:
-        admit_json_text(value)
+        return admit_json_text(value)
     except JsonComplaint as error:
         complaint = error.complaint
-    else:
-        return str.__str__(cast("str", value))
     is_text = issubclass(type(value), str)
     raise InvalidRun(
         operation,
@@ -267,11 +265,9 @@ def optional_json(operation: str, value: object, field: str) -> str | None:
     if value is None:
         return None
     try:
-        admit_json_text(value)
+        return admit_json_text(value)
     except JsonComplaint as error:
         complaint = error.complaint
-    else:
-        return str.__str__(cast("str", value))
     return refuse(operation, field, complaint)
 
 
