@@ -66,7 +66,7 @@ class KeepsLease(Protocol):
         ...
 
 
-def failure_code(error: Exception) -> str:
+def failure_code(error: BaseException | None) -> str:
     """Name an error in a log record; its own words stay out, they can quote rows."""
     if isinstance(error, StoreError):
         return error.code
