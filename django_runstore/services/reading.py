@@ -1,8 +1,12 @@
 """Create a run and read it back. Spec: run-store 4.3 create, get, lineage, latest_round."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
-from django_runstore.errors import InvalidRun, RunConstraint, RunNotFound
+from django.db.models import F
+
+from django_runstore.durable import durable_text, safe_integer
+from django_runstore.errors import RunConstraint, RunNotFound
 from django_runstore.models import Run
 from django_runstore.querysets import RunQuerySet
 from django_runstore.rows import decode_run
@@ -11,6 +15,8 @@ from django_runstore.services.core import StoreCore
 from django_runstore.services.twin import twin
 from django_runstore.snapshots import RunRow
 from django_runstore.states import RunStatus
+
+T = TypeVar("T")
 
 _ANCESTRY: Final = "contains invalid ancestry or lineage"
 
@@ -54,9 +60,9 @@ class Reading(StoreCore):
         identifier = arguments.text(operation, run_id)
         if (lineage_id is None) != (round_ordinal is None):
             arguments.refuse(operation, "options", _ANCESTRY)
-        parent = _optional_text(operation, parent_run_id)
-        lineage = _optional_text(operation, lineage_id)
-        ordinal = arguments.optional_timestamp(operation, round_ordinal, "round_ordinal")
+        parent = _ancestry(operation, parent_run_id, durable_text)
+        lineage = _ancestry(operation, lineage_id, durable_text)
+        ordinal = _ancestry(operation, round_ordinal, safe_integer)
         columns = {
             "handler": arguments.label(operation, handler, "handler"),
             "queue": arguments.text(operation, queue, "queue"),
@@ -76,10 +82,11 @@ class Reading(StoreCore):
             },
         )
 
+        now_ms = self._now()
+        if columns["available_at_ms"] is None:
+            columns["available_at_ms"] = now_ms
+
         def body() -> None:
-            now_ms = self._now()
-            if columns["available_at_ms"] is None:
-                columns["available_at_ms"] = now_ms
             # The foreign key is checked at commit only, which may be the caller's and far away.
             if parent is not None and not self._runs().filter(pk=parent).exists():
                 raise RunConstraint(
@@ -134,7 +141,17 @@ class Reading(StoreCore):
         """
         operation = "latest_round"
         identifier = arguments.text(operation, run_id)
-        newest = self._typed(operation, lambda: self._runs().lineage_of(identifier).last())
+        # A root that names no lineage of its own is the newest only where it is alone.
+        rounds = (
+            self._runs()
+            .lineage_of(identifier)
+            .order_by(
+                F("lineage_id").asc(nulls_last=True),
+                F("round_ordinal").desc(nulls_last=True),
+                "run_id",
+            )
+        )
+        newest = self._typed(operation, rounds.first)
         if newest is None:
             raise _not_found(operation, identifier)
         return decode_run(operation, newest)
@@ -148,14 +165,14 @@ class Reading(StoreCore):
     alatest_round = twin(latest_round)
 
 
-def _optional_text(operation: str, value: object) -> str | None:
+def _ancestry(operation: str, value: object, admit: Callable[[object], T | None]) -> T | None:
+    """Admit one of the options that place a run among others; absent stays absent."""
     if value is None:
         return None
-    try:
-        return arguments.text(operation, value)
-    except InvalidRun:
-        pass
-    return arguments.refuse(operation, "options", _ANCESTRY)
+    admitted = admit(value)
+    if admitted is None:
+        arguments.refuse(operation, "options", _ANCESTRY)
+    return admitted
 
 
 def _not_found(operation: str, run_id: str) -> RunNotFound:
