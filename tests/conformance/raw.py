@@ -27,7 +27,7 @@ def checks_off() -> Iterator[None]:
             cursor.execute("PRAGMA ignore_check_constraints = ON")
         else:
             for constraint in Run._meta.constraints:
-                if constraint.name not in {"runstore_run_lineage_round"}:
+                if constraint.name != "runstore_run_lineage_round":
                     cursor.execute(f"ALTER TABLE runstore_run DROP CONSTRAINT {constraint.name}")
     try:
         yield

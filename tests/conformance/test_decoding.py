@@ -6,7 +6,7 @@ from django.db import connection
 from django_runstore import RunDecodeFailed, RunPersistenceFailed
 from django_runstore.errors import DatabaseFailure
 from tests.conformance.raw import checks_off, update_raw
-from tests.conformance.world import A, C, World
+from tests.conformance.world import A, C, P, World
 
 OWNER = {"owner_host_id": A.host_id, "owner_pid": A.pid, "owner_nonce": A.nonce}
 CLAIM = {"claim_host_id": A.host_id, "claim_pid": A.pid, "claim_nonce": A.nonce}
@@ -99,10 +99,8 @@ def test_a_compare_and_swap_does_not_decode_what_it_does_not_need(database_world
 
 
 def test_a_state_that_is_no_json_does_not_stop_a_claim(database_world, corrupt):
-    from django_runstore import RunSnapshot
-
     corrupt({"state_json": "{not json"})
-    outcome = database_world.store.claim("run", RunSnapshot("pending"), C, 0)
+    outcome = database_world.store.claim("run", P, C, 0)
     assert outcome.code == "claimed"
 
 
