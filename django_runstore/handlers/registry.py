@@ -1,0 +1,154 @@
+"""Handlers by name: declared with ``@handler`` in an app's ``runs`` module."""
+
+import inspect
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from django_runstore.durable import durable_text
+from django_runstore.handlers.errors import InvalidHandler
+from django_runstore.handlers.handle import RunHandle
+from django_runstore.handlers.submission import submit
+
+if TYPE_CHECKING:
+    from django_runstore.handlers.context import RunContext
+
+HandlerFunction = Callable[["RunContext"], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """
+    A registered handler. Calling it calls the function, as tests do.
+
+    Attributes:
+        name: What runs of this handler are stored under; stays when the function is moved.
+        function: Takes a ``RunContext`` and returns any JSON value, the run's result.
+        queue: Where its runs go unless a submission says otherwise.
+        priority: The same; higher runs first.
+    """
+
+    name: str
+    function: HandlerFunction
+    queue: str = "default"
+    priority: int = 0
+
+    def __call__(self, run: "RunContext") -> Any:  # noqa: ANN401 - any JSON value
+        """Call the function."""
+        return self.function(run)
+
+    def submit(
+        self,
+        state: Any = None,  # noqa: ANN401 - any JSON value
+        *,
+        run_id: str | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        available_at_ms: int | None = None,
+        parent_run_id: str | None = None,
+        using: str = "default",
+    ) -> RunHandle:
+        """
+        Store a run of this handler, in the caller's transaction when there is one.
+
+        Args:
+            state: Any JSON value; the handler finds it as ``run.state``.
+            run_id: Yours to choose; submitting an id again gives the run that is there.
+                A new, time-ordered one by default.
+            queue, priority: Instead of the handler's.
+            available_at_ms: Not before this time, in milliseconds since the Unix epoch.
+            parent_run_id: An existing run this one descends from.
+            using: Database alias.
+
+        Raises:
+            InvalidValue: the state cannot be stored.
+            InvalidRun: another argument breaks the store's contract.
+            RunIdTaken: the id belongs to a run of another handler.
+            RunConstraint: the parent does not exist.
+        """
+        return submit(
+            self.name,
+            state,
+            run_id=run_id,
+            queue=self.queue if queue is None else queue,
+            priority=self.priority if priority is None else priority,
+            available_at_ms=available_at_ms,
+            parent_run_id=parent_run_id,
+            using=using,
+        )
+
+
+class Registry:
+    """All handlers of this process."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+        self._lock = threading.Lock()
+
+    def add(self, handler: Handler) -> None:
+        """
+        Register a handler.
+
+        Raises:
+            InvalidHandler: the name is taken by another function.
+        """
+        with self._lock:
+            known = self._handlers.get(handler.name)
+            # The same function may come again: a module that is reloaded.
+            if known is not None and _place(known.function) != _place(handler.function):
+                _refuse(
+                    f"handler name {handler.name!r} is taken by {_place(known.function)}", "name"
+                )
+            self._handlers[handler.name] = handler
+
+    def get(self, name: str) -> Handler | None:
+        """Give the handler of this name, if this process knows it."""
+        return self._handlers.get(name)
+
+    def names(self) -> frozenset[str]:
+        """Give the names of all handlers that this process knows."""
+        return frozenset(self._handlers)
+
+
+registry: Final = Registry()
+
+
+def handler(
+    name: str, *, queue: str = "default", priority: int = 0
+) -> Callable[[HandlerFunction], Handler]:
+    """
+    Declare a function as the handler of runs called ``name``.
+
+    Example::
+
+        @handler("report.monthly", queue="reports")
+        def monthly(run): ...
+
+
+        monthly.submit({"month": "2026-10"}, run_id="report-2026-10")
+
+    Raises:
+        InvalidHandler: the name is not durable text or is taken, or the function is async.
+    """
+    exact = durable_text(name)
+    if exact is None:
+        _refuse("a handler's name must be well-formed durable text, as in @handler('a.b')", "name")
+
+    def declare(function: HandlerFunction) -> Handler:
+        if inspect.iscoroutinefunction(function):
+            _refuse("async handlers are not supported yet; declare a plain function", "function")
+        declared = Handler(exact, function, queue, priority)
+        registry.add(declared)
+        return declared
+
+    return declare
+
+
+def _place(function: HandlerFunction) -> str:
+    name = getattr(function, "__qualname__", type(function).__name__)
+    return f"{getattr(function, '__module__', '?')}.{name}"
+
+
+def _refuse(rule: str, field: str) -> NoReturn:
+    raise InvalidHandler("handler", rule, {"field": field, "detail": rule})
