@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from django_runstore.durable import encode_json
+from django_runstore.errors import DatabaseFailure, RunPersistenceFailed
 from django_runstore.handlers.context import RunContext
 from django_runstore.handlers.errors import InvalidValue
 from django_runstore.handlers.interruption import RunInterrupted
@@ -45,13 +46,18 @@ def execute(handler: Handler, context: RunContext) -> Outcome:
     Run the handler to its end.
 
     Returns:
-        ``Completed``, ``Failed`` or ``Interrupted``. Only what no handler should catch
+        ``Completed``, ``Failed`` or ``Interrupted``; the latter also when a save failed
+        because the database was away, since the run can go on from its last save. Only what no handler should catch
         (``KeyboardInterrupt``, and ``SystemExit`` of the process itself) is let through.
     """
     try:
         result = handler.function(context)
     except RunInterrupted as interruption:
         return Interrupted(interruption.reason)
+    except RunPersistenceFailed as error:
+        if _passes(error):
+            return Interrupted("database_unavailable")
+        return Failed(describe_error(error))
     except SystemExit as error:
         # A handler that calls sys.exit() ends itself, not its worker.
         return Failed(describe_error(error))
@@ -61,6 +67,11 @@ def execute(handler: Handler, context: RunContext) -> Outcome:
         return Completed(encode_value("result", "result", result))
     except InvalidValue as error:
         return Failed(describe_error(error))
+
+
+def _passes(error: RunPersistenceFailed) -> bool:
+    """Tell whether the database was merely away: no fault of the run, which can go on later."""
+    return isinstance(error.__cause__, DatabaseFailure) and error.__cause__.code in {"busy", "io"}
 
 
 def describe_error(error: BaseException) -> str:

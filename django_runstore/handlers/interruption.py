@@ -1,11 +1,5 @@
 """How a handler is told to stop."""
 
-from typing import Literal, TypeAlias
-
-StopReason: TypeAlias = Literal[
-    "draining", "stopping", "cancelled", "fence_lost", "lease_lapsed", "deadline", "no_progress"
-]
-
 
 class RunInterrupted(BaseException):
     """
