@@ -47,8 +47,8 @@ def execute(handler: Handler, context: RunContext) -> Outcome:
 
     Returns:
         ``Completed``, ``Failed`` or ``Interrupted``; the latter also when a save failed
-        because the database was away, since the run can go on from its last save. Only what no handler should catch
-        (``KeyboardInterrupt``, and ``SystemExit`` of the process itself) is let through.
+        because the database was away, since the run can go on from its last save. Only what
+        no handler should catch, such as ``KeyboardInterrupt``, is let through.
     """
     try:
         result = handler.function(context)
