@@ -16,6 +16,7 @@ from django_runstore.durable import (
     safe_integer,
     utf16_units,
 )
+from django_runstore.durable.integers import exact_integer
 from django_runstore.errors import Detail, InvalidRun
 from django_runstore.evidence import EvidenceKind, LivenessEvidence
 from django_runstore.owners import OwnerId
@@ -94,15 +95,24 @@ def fence(operation: str, value: object) -> int | None:
 
 def priority(operation: str, value: object) -> int:
     """Admit a 32-bit integer."""
-    if type(value) is not int or not _SMALLEST_PRIORITY <= value <= _LARGEST_PRIORITY:
+    admitted = exact_integer(value)
+    if admitted is None or not _SMALLEST_PRIORITY <= admitted <= _LARGEST_PRIORITY:
         refuse(operation, "priority", "must be a 32-bit integer")
-    return value
+    return admitted
 
 
 def limit(operation: str, value: object, largest: int) -> int:
     """Admit a batch size."""
-    if type(value) is not int or not 1 <= value <= largest:
+    admitted = exact_integer(value)
+    if admitted is None or not 1 <= admitted <= largest:
         refuse(operation, "limit", f"must be an integer from 1 to {largest}")
+    return admitted
+
+
+def flag(operation: str, value: object, field: str) -> bool:
+    """Admit true or false, and nothing that only counts as one of them."""
+    if value is not True and value is not False:
+        refuse(operation, field, "must be true or false")
     return value
 
 
@@ -118,14 +128,15 @@ def members(
     operation: str, value: object, field: str, kinds: tuple[type, ...] = (list, tuple)
 ) -> tuple[object, ...]:
     """Copy an exact list, tuple or (where named) set; iterating anything else runs its code."""
-    if type(value) not in kinds:
+    # Compared by identity: "in" would run the __eq__ of the value's metaclass.
+    if not any(type(value) is kind for kind in kinds):
         refuse(operation, field, f"must be a {' or '.join(kind.__name__ for kind in kinds)}")
     return tuple(cast("Iterable[object]", value))
 
 
 def owner(operation: str, value: object, field: str = "owner") -> OwnerId:
     """Admit exactly an ``OwnerId`` with durable texts and a non-negative pid."""
-    host_id, pid, nonce = _fields(
+    host_id, pid, nonce = fields(
         operation,
         value,
         OwnerId,
@@ -142,7 +153,7 @@ def owner(operation: str, value: object, field: str = "owner") -> OwnerId:
 def snapshot(operation: str, value: object) -> RunSnapshot:
     """Admit a ``RunSnapshot`` or a whole ``RunRow`` as the caller's expectation."""
     kind = RunRow if type(value) is RunRow else RunSnapshot
-    status, expected_owner, heartbeat = _fields(
+    status, expected_owner, heartbeat = fields(
         operation,
         value,
         kind,
@@ -163,7 +174,7 @@ def snapshot(operation: str, value: object) -> RunSnapshot:
 
 def evidence(operation: str, value: object) -> LivenessEvidence:
     """Admit exactly a ``LivenessEvidence`` of a known kind."""
-    expected_owner, checked_at_ms, kind, observed = _fields(
+    expected_owner, checked_at_ms, kind, observed = fields(
         operation,
         value,
         LivenessEvidence,
@@ -212,7 +223,7 @@ def guard(operation: str, value: object) -> TransitionGuard:
     """Admit exactly a ``TransitionGuard``; ``None`` stands for no condition."""
     if value is None:
         return TransitionGuard()
-    (wanted,) = _fields(
+    (wanted,) = fields(
         operation,
         value,
         TransitionGuard,
@@ -251,10 +262,19 @@ def state(operation: str, value: object, context: Detail) -> str:
         {
             **context,
             "state_json_length": utf16_units(cast("str", value)) if is_text else None,
-            "state_json_valid": complaint not in _UNPARSED,
+            "state_json_valid": is_text and _parses(cast("str", value)),
             "detail": complaint,
         },
     )
+
+
+def _parses(text: str) -> bool:
+    """Tell whether ``text`` is JSON at all, whatever else is wrong with it."""
+    try:
+        admit_json_text(str.encode(text, errors="replace").decode())
+    except JsonComplaint as error:
+        return error.complaint not in _UNPARSED
+    return True
 
 
 _UNPARSED: Final = frozenset({"must be non-empty JSON text", "must be valid JSON text"})
@@ -276,9 +296,9 @@ def _known_status(value: object) -> RunStatus | None:
     return RunStatus(plain) if plain in RunStatus.values else None
 
 
-def _fields(
-    operation: str, value: object, kind: type, field: str, detail: str, names: tuple[str, ...]
-) -> tuple[object, ...]:
+def fields(
+    operation: str, value: object, kind: type, field: str, detail: str, names: Iterable[str]
+) -> tuple[Any, ...]:
     """Read the fields of an exact record; a dict, a look-alike or a subclass is refused."""
     if type(value) is not kind:
         refuse(operation, field, detail)

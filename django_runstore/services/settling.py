@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import fields as dataclass_fields
+from typing import Any, Final, TypeVar
 
 from django.db.models import F
 
@@ -21,6 +22,8 @@ from django_runstore.services.facts import Fact, append_notes
 from django_runstore.services.twin import twin
 from django_runstore.snapshots import OwnedTransition, RunNote, TransitionGuard
 from django_runstore.states import RunStatus, is_terminal_run_status
+
+R = TypeVar("R", OwnedTransition, RunNote)
 
 LARGEST_BATCH: Final = 1_000
 
@@ -171,10 +174,9 @@ def _counts(move: _Move) -> dict[str, Any]:
     return {column: F(column) + 1 for column, counts in counted.items() if counts}
 
 
-def _admit(operation: str, value: object) -> _Move:
+def _admit(operation: str, line: object) -> _Move:
     """Check one line of a batch."""
-    if type(value) is not OwnedTransition:
-        arguments.refuse(operation, "transitions", "must hold owned transitions")
+    value = _copy(operation, line, OwnedTransition, "transitions", "must hold owned transitions")
     run_id = arguments.text(operation, value.run_id)
     columns: dict[str, Any] = {}
     if value.state_json is not None:
@@ -195,14 +197,19 @@ def _admit(operation: str, value: object) -> _Move:
         available_at_ms=arguments.optional_timestamp(
             operation, value.available_at_ms, "available_at_ms"
         ),
-        counts_failure=value.counts_failure is True,
-        counts_recovery=value.counts_recovery is True,
+        counts_failure=arguments.flag(operation, value.counts_failure, "counts_failure"),
+        counts_recovery=arguments.flag(operation, value.counts_recovery, "counts_recovery"),
         note=None if value.note is None else _note(operation, value.note),
     )
 
 
-def _note(operation: str, value: object) -> RunNote:
-    if type(value) is not RunNote:
-        arguments.refuse(operation, "note", "must be a run note")
+def _note(operation: str, note: object) -> RunNote:
+    value = _copy(operation, note, RunNote, "note", "must be a run note")
     event_type = arguments.text(operation, value.event_type, "note.event_type")
     return RunNote(event_type, arguments.small_pairs(operation, value.payload, "note.payload"))
+
+
+def _copy(operation: str, value: object, kind: type[R], field: str, detail: str) -> R:
+    """Copy an exact record, so that every field is there and stays as it is."""
+    names = [member.name for member in dataclass_fields(kind)]
+    return kind(*arguments.fields(operation, value, kind, field, detail, names))
