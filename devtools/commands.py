@@ -69,7 +69,7 @@ def run_demo(options: argparse.Namespace, environment: Environment, rest: Sequen
         # Thrown away afterwards, and so never the one that a person names for tests.
         os.environ.pop("RUNSTORE_TEST_DATABASE_URL", None)
         command = [python, "-m", "django_runstore.testing.postgres", *command]
-    return _run(command)
+    return _run(command, {"RUNSTORE_LEASES": "short"})
 
 
 def run_server(options: argparse.Namespace, environment: Environment, rest: Sequence[str]) -> int:

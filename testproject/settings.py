@@ -27,6 +27,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_runstore",
     "testproject",
+    "testproject.corpus",
 ]
 
 MIDDLEWARE = [
@@ -73,3 +74,16 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
 STATIC_URL = "static/"
+
+# The demonstration and the tests with real processes do not wait for half a minute until
+# a lease has expired. Everything is a tenth of its default, the relations are the same.
+if env.str("RUNSTORE_LEASES", default="default") == "short":
+    RUNSTORE = {
+        "LEASE": {
+            "HEARTBEAT_INTERVAL_MS": 100,
+            "STALE_AFTER_MS": 3_000,
+            "SKEW_ALLOWANCE_MS": 1_000,
+        },
+        "POLL_INTERVAL_MS": 100,
+        "STOP_GRACE_MS": 2_000,
+    }
