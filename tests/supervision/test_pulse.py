@@ -18,6 +18,8 @@ SOON_S = 10
 
 # Write tolerance 100 ms.
 SHORT = LeaseDurations(heartbeat_interval_ms=20, stale_after_ms=150, skew_allowance_ms=30)
+# Lapses at once, and then leaves a busy machine plenty of time: tolerance 10 ms.
+EAGER = LeaseDurations(heartbeat_interval_ms=5_000, stale_after_ms=11_010, skew_allowance_ms=6_000)
 # Nothing lapses while a test is looking.
 LONG = LeaseDurations(heartbeat_interval_ms=10, stale_after_ms=600_000, skew_allowance_ms=100)
 
@@ -160,10 +162,10 @@ def test_arun_awaits_hooks_on_the_loop():
     lapsed = []
 
     async def on_lapse(unconfirmed_ms):
-        lapsed.append((unconfirmed_ms >= 100, asyncio.get_running_loop()))
+        lapsed.append((unconfirmed_ms >= 10, asyncio.get_running_loop()))
 
     async def scenario():
-        assert await pulse(FakeStore(failing), SHORT, on_lapse=on_lapse).arun() == "lapsed"
+        assert await pulse(FakeStore(failing), EAGER, on_lapse=on_lapse).arun() == "lapsed"
         assert lapsed == [(True, asyncio.get_running_loop())]
 
     asyncio.run(scenario())
@@ -177,7 +179,7 @@ def test_d63_a_receipt_that_is_cancelled_ends_the_pulse_by_cancellation():
 
     async def scenario():
         store = FakeStore(failing, Updated)
-        one = pulse(store, SHORT, on_reconfirm=on_reconfirm, on_lapse=lapsed.append)
+        one = pulse(store, EAGER, on_reconfirm=on_reconfirm, on_lapse=lapsed.append)
         beating = asyncio.create_task(one.arun())
         await asyncio.wait({beating}, timeout=SOON_S)
         assert beating.cancelled()
@@ -200,11 +202,8 @@ def test_d64_cancelling_arun_cancels_a_pending_receipt_and_records_no_lapse():
                 cancelled.set()
                 raise
 
-        lease = LeaseDurations(
-            heartbeat_interval_ms=5_000, stale_after_ms=11_010, skew_allowance_ms=6_000
-        )
         store = FakeStore(failing, Updated)
-        one = pulse(store, lease, on_reconfirm=on_reconfirm, on_lapse=lapsed.append)
+        one = pulse(store, EAGER, on_reconfirm=on_reconfirm, on_lapse=lapsed.append)
         beating = asyncio.create_task(one.arun())
         await asyncio.wait_for(entered.wait(), SOON_S)
         beating.cancel()
@@ -227,7 +226,10 @@ def test_d65_a_receipt_that_never_returns_is_cancelled_at_the_lapse():
                 cancelled.set()
                 raise
 
-        one = pulse(FakeStore(failing, Updated), SHORT, on_reconfirm=on_reconfirm)
+        lease = LeaseDurations(
+            heartbeat_interval_ms=1_000, stale_after_ms=2_110, skew_allowance_ms=1_100
+        )
+        one = pulse(FakeStore(failing, Updated), lease, on_reconfirm=on_reconfirm)
         assert await one.arun() == "lapsed"
         await asyncio.wait_for(cancelled.wait(), SOON_S)
 
@@ -304,21 +306,3 @@ def test_aguard_cancelled_from_outside_ends_both():
         assert cancelled.is_set()
 
     asyncio.run(scenario())
-
-
-def test_no_beat_is_sent_after_the_end():
-    store = FakeStore()
-    with pulse(store).guarding():
-        assert store.beaten.wait(SOON_S)
-
-    ended_with = store.beats
-    assert not _beats_again(store, ended_with)
-
-
-def _beats_again(store, seen) -> bool:
-    give_up_at = time.monotonic() + 0.1
-    while time.monotonic() < give_up_at:
-        if store.beats > seen:
-            return True
-        time.sleep(0.01)
-    return False
