@@ -60,7 +60,7 @@ class Display:
 
     def _line(self, run: Run) -> str:
         share = run.run_id.split("/", 1)[-1]
-        owner = self._names.get(run.owner_pid, f"pid {run.owner_pid}")
+        owner = self._names.get(run.owner_pid or 0, f"pid {run.owner_pid}")
         return f"{share} by {owner}, fence {run.owner_fence}"
 
     def _erase(self) -> None:
