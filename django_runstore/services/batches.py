@@ -95,14 +95,14 @@ class Batches(Leasing):
         def body() -> tuple[ClaimedRun, ...]:
             due, refused = self._due(names, reading), set[str]()
             granted: list[tuple[LockedRun, RunRow, int]] = []
-            while len(granted) < most:
-                candidates = list(due.exclude(pk__in=refused)[: most - len(granted)])
+            while (wanted := most - len(granted)) > 0:
+                candidates = list(due.exclude(pk__in=refused)[:wanted])
                 for run in candidates:
                     # Whatever is not granted is left out of the next look, so that a row
                     # that cannot be read at the head of the queue does not block the rest.
                     refused.add(run.run_id)
                     granted += self._grant(operation, run, holder, reading)
-                if len(candidates) < most - len(granted) or not candidates:
+                if len(candidates) < wanted:
                     break
             self._install(holder, granted, reading, version)
             return tuple(
@@ -176,7 +176,7 @@ class Batches(Leasing):
             )
             for locked, _, fence in granted
         ]
-        append_facts(self.using, facts, now_ms)
+        append_facts(self.using, facts, self._now())
 
     def heartbeat_many(
         self,

@@ -115,7 +115,7 @@ class Cancelling(StoreCore):
             ):
                 return False
             first = Coalesce(F("cancel_acknowledgement_json"), Value(text))
-            self._apply(operation, row, {"cancel_acknowledgement_json": first}, (), observed_at_ms)
+            self._apply(operation, row, {"cancel_acknowledgement_json": first})
             return True
 
         return self._write(operation, body)

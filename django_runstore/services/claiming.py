@@ -89,7 +89,7 @@ class Claiming(StoreCore):
                 return classify_claim_loss(row, reading)
             fence = decision.answer.fence
             fact = Fact("claimed", holder, reading, fence)
-            self._apply(operation, row, claim_columns(holder, reading, fence), (fact,), reading)
+            self._apply(operation, row, claim_columns(holder, reading, fence), (fact,))
             return Claimed(reading, fence)
 
         return self._write(operation, body)
@@ -194,7 +194,7 @@ class Claiming(StoreCore):
             Fact("claimed" if takeover is None else "stolen", holder, now_ms, fence, takeover),
             Fact("activated", holder, now_ms, fence),
         ]
-        self._apply(operation, row, ownership_columns(row, holder, now_ms, fence), facts, now_ms)
+        self._apply(operation, row, ownership_columns(row, holder, now_ms, fence), facts)
         return Activated(fence)
 
     def activate(
@@ -236,15 +236,15 @@ class Claiming(StoreCore):
             if not row.matches(snapshot):
                 self._decide(row, row.lease, AskRelease(holder))
                 released = Fact("released", holder, token, row.fence)
-                self._apply(operation, row, NO_CLAIM, (released,), now_ms)
+                self._apply(operation, row, NO_CLAIM, (released,))
                 return SnapshotChanged()
             decision = self._decide(row, row.lease, AskActivate(holder, token, now_ms, grant))
             if isinstance(decision.answer, Refused):
-                self._apply(operation, row, NO_CLAIM, (), now_ms)
+                self._apply(operation, row, NO_CLAIM)
                 return ClaimLost()
             activated = Fact("activated", holder, token, decision.answer.fence)
             columns = ownership_columns(row, holder, now_ms, decision.answer.fence)
-            self._apply(operation, row, columns, (activated,), now_ms)
+            self._apply(operation, row, columns, (activated,))
             return Activated(decision.answer.fence)
 
         return self._write(operation, body)
@@ -264,7 +264,6 @@ class Claiming(StoreCore):
         holder = arguments.owner(operation, claimant, "claimant")
         token = arguments.timestamp(operation, claimed_at_ms, "claimed_at_ms")
         grant = arguments.fence(operation, fence)
-        now_ms = self._now()
 
         def body() -> AbandonOutcome:
             row = self._lock(identifier)
@@ -272,7 +271,7 @@ class Claiming(StoreCore):
                 return ClaimLost()
             self._decide(row, row.lease, AskRelease(holder))
             released = Fact("released", holder, token, row.fence)
-            self._apply(operation, row, NO_CLAIM, (released,), now_ms)
+            self._apply(operation, row, NO_CLAIM, (released,))
             return Abandoned()
 
         return self._write(operation, body)

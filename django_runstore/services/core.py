@@ -262,10 +262,13 @@ class StoreCore:
         operation: str,
         row: LockedRun,
         changes: Mapping[str, Any],
-        facts: Sequence[Fact],
-        emitted_at_ms: int,
+        facts: Sequence[Fact] = (),
     ) -> None:
-        """Write the row once and append its facts, under the lock that the caller holds."""
+        """
+        Write the row once and append its facts, under the lock that the caller holds.
+
+        Facts are dated by the store's clock, whatever reading the caller brought.
+        """
         columns = dict(changes)
         if facts:
             columns["ownership_seq"] = row.ownership_seq + len(facts)
@@ -279,7 +282,8 @@ class StoreCore:
                 "guarded update missed the locked row",
                 {"run_id": row.run_id, "stage": "write-invariant"},
             )
-        append_facts(self.using, [(row.run_id, row.ownership_seq, facts)], emitted_at_ms)
+        if facts:
+            append_facts(self.using, [(row.run_id, row.ownership_seq, facts)], self._now())
 
 
 def lease_columns(lease: Lease) -> dict[str, Any]:

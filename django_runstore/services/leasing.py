@@ -76,7 +76,7 @@ class Leasing(StoreCore):
             if isinstance(decision.answer, Refused) or not row.is_owned_by(holder, grant):
                 return FenceLost()
             stamp = max(row.heartbeat_at_ms or 0, decision.answer.at_ms or 0)
-            self._apply(operation, row, {"heartbeat_at_ms": stamp}, (), reading)
+            self._apply(operation, row, {"heartbeat_at_ms": stamp})
             return Updated()
 
         return self._write(operation, body)
@@ -124,7 +124,7 @@ class Leasing(StoreCore):
             decision = self._decide(row, row.lease, AskGuard(holder, grant))
             if isinstance(decision.answer, Refused) or not row.is_owned_by(holder, grant):
                 return FenceLost()
-            self._apply(operation, row, changes, (), reading)
+            self._apply(operation, row, changes)
             return Updated()
 
         return self._write(operation, body)

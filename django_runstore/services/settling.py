@@ -85,8 +85,9 @@ class Settling(StoreCore):
         grant = arguments.fence(operation, fence)
         move = _Move(identifier, grant, status, condition, columns)
 
+        now_ms = self._now()
+
         def body() -> TransitionOutcome:
-            now_ms = self._now()
             return self._move(operation, self._lock(identifier), holder, move, now_ms)
 
         return self._write(operation, body)
@@ -106,8 +107,9 @@ class Settling(StoreCore):
         holder = arguments.owner(operation, owner)
         moves = self._moves(operation, transitions)
 
+        now_ms = self._now()
+
         def body() -> dict[str, TransitionOutcome]:
-            now_ms = self._now()
             rows = self._lock_many(moves)
             return {
                 run_id: self._move(operation, rows.get(run_id), holder, move, now_ms)
@@ -148,7 +150,7 @@ class Settling(StoreCore):
         if move.note is not None:
             append_notes(self.using, [(row.run_id, row.journal_seq, move.note)], now_ms)
             changes["journal_seq"] = row.journal_seq + 1
-        self._apply(operation, row, changes, facts, now_ms)
+        self._apply(operation, row, changes, facts)
         return Transitioned()
 
     def _giving_up(

@@ -1,5 +1,6 @@
 """Take what a dead process held, on evidence. Spec: run-store 4.3 steal and recover_claim."""
 
+from django_runstore import conf
 from django_runstore.arbiters.lease import AskRecover, AskSteal, Refused
 from django_runstore.evidence import LivenessEvidence, matches_evidence
 from django_runstore.outcomes import (
@@ -72,7 +73,7 @@ class TakingOver(StoreCore):
             fence = decision.answer.fence
             takeover = TakeoverEvidence(proof, holder, row.heartbeat_at_ms)
             stolen = Fact("stolen", holder, reading, fence, takeover)
-            self._apply(operation, row, claim_columns(holder, reading, fence), (stolen,), reading)
+            self._apply(operation, row, claim_columns(holder, reading, fence), (stolen,))
             return Claimed(reading, fence)
 
         return self._write(operation, body)
@@ -123,14 +124,15 @@ class TakingOver(StoreCore):
                 return NotFound()
             if not row.matches_claim(claimant, token, grant):
                 return ClaimChanged()
+            if not conf.current().lease.is_stale(token, reading):
+                return ClaimFresh()
             request = AskRecover(claimant, token, witness, reading, proof, grant)
             decision = self._decide(row, row.lease, request)
             if isinstance(decision.answer, Refused):
-                fresh = decision.answer.reason == "claim_fresh"
-                return ClaimFresh() if fresh else ClaimChanged()
+                return ClaimChanged()
             takeover = TakeoverEvidence(proof, witness, row.heartbeat_at_ms)
             expired = Fact("expired", claimant, token, row.fence, takeover)
-            self._apply(operation, row, NO_CLAIM, (expired,), reading)
+            self._apply(operation, row, NO_CLAIM, (expired,))
             return Recovered()
 
         return self._write(operation, body)
