@@ -19,7 +19,6 @@ from django_runstore.outcomes import HeartbeatOutcome, Updated
 from django_runstore.supervision.lease_watch import Moment
 from django_runstore.supervision.pulse_machine import (
     Beat,
-    Decision,
     End,
     EndReason,
     PulseMachine,
@@ -27,6 +26,7 @@ from django_runstore.supervision.pulse_machine import (
     ReportLapse,
     ReportReconfirmed,
     Sleep,
+    Step,
 )
 
 if TYPE_CHECKING:
@@ -159,8 +159,8 @@ class Conductor:
                 if hook is not None:
                     hook.cancel()
 
-    def _carry_out(self, decision: Decision, now: Moment) -> None:
-        match decision:
+    def _carry_out(self, step: Step, now: Moment) -> None:
+        match step:
             case Sleep(ms):
                 ended = self._calls.wait(ms)
                 if ended is not None:
@@ -173,8 +173,6 @@ class Conductor:
                 self._report_reconfirmed(unconfirmed_ms)
             case ReportLapse(unconfirmed_ms):
                 self._report_lapse(unconfirmed_ms)
-            case End():
-                pass
 
     def _report_reconfirmed(self, unconfirmed_ms: int) -> None:
         hook = self._on_reconfirm

@@ -58,7 +58,8 @@ class End:
     reason: EndReason
 
 
-Decision: TypeAlias = Sleep | Beat | Reconfirm | ReportReconfirmed | ReportLapse | End
+Step: TypeAlias = Sleep | Beat | Reconfirm | ReportReconfirmed | ReportLapse
+Decision: TypeAlias = Step | End
 
 
 class _Phase(Enum):

@@ -57,9 +57,6 @@ class SharedDeadlines:
         self._next_copy = [0] * slots
         self._holders: list[tuple[str, int] | None] = [None] * slots
 
-    def __len__(self) -> int:
-        return self._slots
-
     def __enter__(self) -> Self:
         return self
 

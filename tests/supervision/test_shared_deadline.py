@@ -166,6 +166,20 @@ def test_without_memory_files_an_unlinked_temporary_file_serves(monkeypatch, tmp
     assert list(tmp_path.iterdir()) == []
 
 
+def test_memory_that_cannot_be_mapped_leaves_no_file_open(monkeypatch):
+    def refuse(fd: int, _: int) -> None:
+        refused.append(fd)
+        raise OSError("no memory")
+
+    refused: list[int] = []
+    monkeypatch.setattr("django_runstore.supervision.shared_deadline.mmap.mmap", refuse)
+
+    with pytest.raises(OSError, match="no memory"):
+        SharedDeadlines(1)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(refused[0])
+
+
 def test_closing_twice_is_closing():
     deadlines = SharedDeadlines(1)
     fd = deadlines.fileno()
