@@ -24,7 +24,7 @@ BASE_DELAY_MS: Final = 50
 LONGEST_DELAY_MS: Final = 10_000
 
 
-def write(using: str, body: Callable[[], T]) -> T:
+def write(using: str, body: Callable[[], T], *, attempts: int = MOST_ATTEMPTS) -> T:
     """
     Run ``body`` in one serialized write and return what it returned.
 
@@ -32,12 +32,15 @@ def write(using: str, body: Callable[[], T]) -> T:
     Callbacks that it registers with ``transaction.on_commit`` run once, after the
     outermost commit, and not at all for an attempt that was rolled back.
 
+    Args:
+        attempts: How often the outermost write is tried while the database is busy.
+
     Raises:
         Exception: whatever ``body`` or the database raised last.
     """
     if is_nested(using):
         return _attempt(using, body)
-    for attempt in range(1, MOST_ATTEMPTS):
+    for attempt in range(1, attempts):
         try:
             return _attempt(using, body)
         except Exception as error:

@@ -176,7 +176,7 @@ class Batches(Leasing):
             )
             for locked, _, fence in granted
         ]
-        append_facts(self.using, facts, self._now())
+        append_facts(self.using, facts, self._now("claim_many"))
 
     def heartbeat_many(
         self,
@@ -221,7 +221,9 @@ class Batches(Leasing):
             return answers
 
         nested = is_nested(self.using)
-        return self._write(operation, body)
+        # Not replayed when the database is busy: the next pulse is the retry, and carries a
+        # fresh reading.
+        return self._write(operation, body, attempts=1)
 
     aclaim_many = twin(claim_many)
     aheartbeat_many = twin(heartbeat_many)

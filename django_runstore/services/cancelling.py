@@ -122,7 +122,7 @@ class Cancelling(StoreCore):
 
     def _literal(self, operation: str, now_ms: object) -> int:
         """Admit a reading that is stored as it is, with no bound against the store's clock."""
-        return self._now() if now_ms is None else arguments.timestamp(operation, now_ms)
+        return self._now(operation) if now_ms is None else arguments.timestamp(operation, now_ms)
 
     def _request(self, runs: Any, requested_at_ms: int) -> int:  # noqa: ANN401 - an unguarded queryset
         return int(

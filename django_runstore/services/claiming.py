@@ -227,7 +227,7 @@ class Claiming(StoreCore):
         token = arguments.timestamp(operation, claimed_at_ms, "claimed_at_ms")
         snapshot = arguments.snapshot(operation, expected)
         grant = arguments.fence(operation, fence)
-        now_ms = self._now()
+        now_ms = self._now(operation)
 
         def body() -> ActivateOutcome:
             row = self._lock(identifier)

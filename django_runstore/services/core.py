@@ -13,7 +13,7 @@ from django_runstore.arbiters import Lease, LeaseArbiter, arbiter_for
 from django_runstore.arbiters.lease import Decision, Request
 from django_runstore.clocks import Clock, clock_for
 from django_runstore.db.backends import has_one_writer
-from django_runstore.db.boundary import is_nested, write
+from django_runstore.db.boundary import MOST_ATTEMPTS, is_nested, write
 from django_runstore.db.failures import classify
 from django_runstore.errors import (
     DatabaseFailure,
@@ -172,12 +172,13 @@ class StoreCore:
         """Who decides about leases."""
         return arbiter_for(self.using) if self._arbiter is None else self._arbiter
 
-    def _now(self) -> int:
-        return math.floor(self.clock.now_ms())
+    def _now(self, operation: str) -> int:
+        """Read the store's clock; the first reading of a database's clock is a query."""
+        return self._typed(operation, lambda: math.floor(self.clock.now_ms()))
 
     def _reading(self, operation: str, now_ms: object, context: Mapping[str, str | int]) -> int:
         """Admit a caller's reading; omitted, it is the store clock's."""
-        clock_ms = self._now()
+        clock_ms = self._now(operation)
         if now_ms is None:
             return clock_ms
         admitted = arguments.timestamp(operation, now_ms)
@@ -198,9 +199,9 @@ class StoreCore:
         proof = arguments.evidence(operation, evidence)
         return proof, self._reading(operation, proof.checked_at_ms, context)
 
-    def _write(self, operation: str, body: Callable[[], T]) -> T:
+    def _write(self, operation: str, body: Callable[[], T], *, attempts: int = MOST_ATTEMPTS) -> T:
         """Run ``body`` in the write boundary and give its failures their types."""
-        return self._typed(operation, lambda: write(self.using, body))
+        return self._typed(operation, lambda: write(self.using, body, attempts=attempts))
 
     def _typed(self, operation: str, body: Callable[[], T]) -> T:
         try:
@@ -283,7 +284,7 @@ class StoreCore:
                 {"run_id": row.run_id, "stage": "write-invariant"},
             )
         if facts:
-            append_facts(self.using, [(row.run_id, row.ownership_seq, facts)], self._now())
+            append_facts(self.using, [(row.run_id, row.ownership_seq, facts)], self._now(operation))
 
 
 def lease_columns(lease: Lease) -> dict[str, Any]:

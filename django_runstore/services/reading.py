@@ -82,7 +82,7 @@ class Reading(StoreCore):
             },
         )
 
-        now_ms = self._now()
+        now_ms = self._now(operation)
         if columns["available_at_ms"] is None:
             columns["available_at_ms"] = now_ms
 

@@ -85,7 +85,7 @@ class Settling(StoreCore):
         grant = arguments.fence(operation, fence)
         move = _Move(identifier, grant, status, condition, columns)
 
-        now_ms = self._now()
+        now_ms = self._now(operation)
 
         def body() -> TransitionOutcome:
             return self._move(operation, self._lock(identifier), holder, move, now_ms)
@@ -107,7 +107,7 @@ class Settling(StoreCore):
         holder = arguments.owner(operation, owner)
         moves = self._moves(operation, transitions)
 
-        now_ms = self._now()
+        now_ms = self._now(operation)
 
         def body() -> dict[str, TransitionOutcome]:
             rows = self._lock_many(moves)
