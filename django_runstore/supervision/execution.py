@@ -1,0 +1,76 @@
+"""One execution of a run: who executes it, and whether it has been told to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from django_runstore.handlers.execution import Interrupted
+from django_runstore.supervision.endings import NOT_STARTED, WorkerLost
+
+if TYPE_CHECKING:
+    from django_runstore.supervision.crew import Place
+    from django_runstore.supervision.worker_process import WorkerProcess
+
+FENCE_LOST: Final = "fence_lost"
+LEASE_LAPSED: Final = "lease_lapsed"
+CANCELLED: Final = "cancelled"
+
+
+@dataclass(slots=True)
+class Stopping:
+    """A run was told to stop: why, and when the patience ends."""
+
+    reason: str
+    terminate_at_ms: float
+    kill_at_ms: float
+    is_forced: bool = False
+    """Whether its process was signalled, so that its death is our doing."""
+
+    is_killed: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Execution:
+    """One ownership of one run, and the worker that executes it."""
+
+    run_id: str
+    fence: int
+    handler: str
+    place: Place
+    process: WorkerProcess | None
+    begun_at_ms: float
+    is_started: bool = False
+    is_over: bool = False
+    """Whether it has ended and only waits to be settled."""
+
+    is_lost: bool = False
+    is_lapsed: bool = False
+    stopping: Stopping | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from every other execution."""
+        return self.run_id, self.fence
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether a request to cancel the run would change nothing any more."""
+        is_cancelled = self.stopping is not None and self.stopping.reason == CANCELLED
+        return self.is_over or self.is_lost or self.is_lapsed or is_cancelled
+
+    @property
+    def is_stopped_by_us(self) -> bool:
+        """Whether the death of its worker would be no surprise."""
+        stopping = self.stopping
+        return self.is_lapsed or (
+            stopping is not None and (stopping.is_forced or stopping.reason == CANCELLED)
+        )
+
+    def outcome_of_death(self) -> Interrupted | WorkerLost:
+        """Say what it means for the run that the worker ended before the handler did."""
+        if self.is_lapsed:
+            return Interrupted(LEASE_LAPSED)
+        if self.stopping is not None and self.is_stopped_by_us:
+            return Interrupted(self.stopping.reason)
+        return WorkerLost() if self.is_started else Interrupted(NOT_STARTED)

@@ -1,0 +1,316 @@
+"""The runs that a supervisor owns: from the claim, by way of a worker, to the settlement."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from django_runstore.clocks import boottime_ms
+from django_runstore.handlers.execution import Interrupted
+from django_runstore.supervision.announcements import printable
+from django_runstore.supervision.endings import Ending, WorkerLost, outcome_of
+from django_runstore.supervision.execution import (
+    CANCELLED,
+    FENCE_LOST,
+    LEASE_LAPSED,
+    Execution,
+    Stopping,
+)
+from django_runstore.supervision.protocol import (
+    Finished,
+    Lapsed,
+    Settled,
+    Start,
+    Started,
+    Stop,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from django_runstore.snapshots import ClaimedRun
+    from django_runstore.supervision.crew import Crew, Ended, Place, Said
+    from django_runstore.supervision.lease_keeper import LeaseKeeper
+    from django_runstore.supervision.settlement import Settlement, Settler
+
+logger = logging.getLogger("django_runstore.supervision")
+
+
+@dataclass(slots=True)
+class Executions:
+    """
+    Everything that happens to owned runs, except asking the database.
+
+    Args:
+        crew: The workers.
+        keeper: Beats for what is owned.
+        settler: Keeps what has ended until it is settled.
+        read_ms: A clock for intervals; replaced in tests.
+    """
+
+    crew: Crew
+    keeper: LeaseKeeper
+    settler: Settler
+    read_ms: Callable[[], float] = boottime_ms
+    counts: dict[str, int] = field(default_factory=dict)
+    """How many runs ended how, for the last line of the log."""
+
+    _running: dict[tuple[str, int], Execution] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._running
+
+    def under_way(self) -> list[Execution]:
+        """List what a worker is busy with."""
+        return [execution for execution in self._running.values() if not execution.is_over]
+
+    def idle_places(self) -> list[Place]:
+        """List the places whose worker has nothing to do."""
+        taken = {execution.place.number for execution in self._running.values()}
+        return [place for place in self.crew.places if place.can_work and place.number not in taken]
+
+    def places_with_outcomes(self) -> list[Place]:
+        """List the places whose worker waits for its outcome to be settled."""
+        return [execution.place for execution in self._running.values() if execution.is_over]
+
+    def next_deadline_in_ms(self) -> float:
+        """Tell when the patience with a stopping run ends; infinite when there is none."""
+        waits = [
+            stopping.kill_at_ms if stopping.is_forced else stopping.terminate_at_ms
+            for execution in self.under_way()
+            if (stopping := execution.stopping) is not None and not stopping.is_killed
+        ]
+        return max(0.0, min(waits) - self.read_ms()) if waits else float("inf")
+
+    # --- from claim to end ------------------------------------------------------
+
+    def begin(self, claimed: ClaimedRun, place: Place, confirmed_at_ms: float) -> None:
+        """
+        Have a worker execute a claimed run.
+
+        Args:
+            confirmed_at_ms: ``boottime_ms()`` as read before the claim.
+        """
+        run = claimed.run
+        execution = Execution(
+            run.run_id, claimed.fence, run.handler, place, place.process, self.read_ms()
+        )
+        self._running[execution.key] = execution
+        self.keeper.hold(run.run_id, claimed.fence, place.number, confirmed_at_ms=confirmed_at_ms)
+        if run.cancel_requested_at_ms is not None:
+            # Nobody needs to enter a run that is to stop before it begins.
+            self._end(execution, Ending(*execution.key, Interrupted(CANCELLED)))
+            return
+        logger.info(
+            "run %s: %s executes %s under fence %d",
+            printable(run.run_id),
+            place.name,
+            printable(run.handler),
+            claimed.fence,
+            extra=_facts(execution),
+        )
+        # Refused by a worker that just died: its end is news that comes by itself.
+        self.crew.send(place, Start(run.run_id, claimed.fence, place.number))
+
+    def hear(self, said: Said) -> None:
+        """Take what a worker reports; what it says of other runs than its own means nothing."""
+        report = said.report
+        if not isinstance(report, Started | Lapsed | Finished):
+            return
+        execution = self._running.get((report.run_id, report.fence))
+        if execution is None or execution.is_over or execution.process is not said.process:
+            logger.warning("%s reports about a run that is not its own", said.place.name)
+            return
+        match report:
+            case Started():
+                execution.is_started = said.place.was_useful = True
+            case Lapsed():
+                execution.is_lapsed = True
+            case Finished():
+                said.place.was_useful = True
+                outcome = outcome_of(report)
+                self._end(execution, Ending(report.run_id, report.fence, outcome))
+
+    def worker_ended(self, ended: Ended) -> None:
+        """Take the end of a worker, which is the end of what it executed."""
+        for execution in self.under_way():
+            # Its process is gone from the place, and another one may be there.
+            if execution.place is ended.place:
+                ending = Ending(*execution.key, execution.outcome_of_death(), ended.exit)
+                level = logging.INFO if execution.is_stopped_by_us else logging.WARNING
+                logger.log(
+                    level,
+                    "run %s: %s is gone (%s)",
+                    printable(execution.run_id),
+                    ended.place.name,
+                    ended.exit,
+                    extra=_facts(execution),
+                )
+                self._end(execution, ending)
+
+    def _end(self, execution: Execution, ending: Ending) -> None:
+        execution.is_over = True
+        if execution.is_lost or ending.loses_ownership:
+            self._close(execution, "lost")
+        else:
+            self.settler.add(ending)
+
+    # --- being told to stop -----------------------------------------------------
+
+    def stop(
+        self, execution: Execution, reason: str, *, grace_ms: float, kill_after_ms: float
+    ) -> None:
+        """
+        Tell a handler to stop, and prepare to be ignored.
+
+        Args:
+            reason: Reaches the handler as the reason of its ``RunInterrupted``.
+            grace_ms: How long it may take to come to a safe point, before it is interrupted
+                wherever it is and its process group gets SIGTERM.
+            kill_after_ms: How long from then until SIGKILL.
+        """
+        now_ms = self.read_ms()
+        before = execution.stopping
+        terminate_at_ms = now_ms + grace_ms
+        kill_at_ms = terminate_at_ms + kill_after_ms
+        if before is None:
+            execution.stopping = Stopping(reason, terminate_at_ms, kill_at_ms)
+        else:
+            # Once somebody else has the run no other reason matters.
+            reason = before.reason if before.reason == FENCE_LOST else reason
+            before.reason = reason
+            before.terminate_at_ms = min(before.terminate_at_ms, terminate_at_ms)
+            before.kill_at_ms = min(before.kill_at_ms, kill_at_ms)
+        logger.info(
+            "run %s: told to stop (%s)",
+            printable(execution.run_id),
+            reason,
+            extra=_facts(execution),
+        )
+        self.crew.send(execution.place, Stop(*execution.key, reason))
+        self.enforce_stops()
+
+    def enforce_stops(self) -> None:
+        """Do what is due to runs that were told to stop and go on."""
+        now_ms = self.read_ms()
+        for execution in self.under_way():
+            stopping, process = execution.stopping, execution.process
+            if stopping is None or process is None:
+                continue
+            if not stopping.is_forced and now_ms >= stopping.terminate_at_ms:
+                stopping.is_forced = True
+                self.crew.send(execution.place, Stop(*execution.key, stopping.reason, urgent=True))
+                process.terminate()
+            if not stopping.is_killed and now_ms >= stopping.kill_at_ms:
+                stopping.is_forced = stopping.is_killed = True
+                logger.warning(
+                    "run %s: its handler did not stop (%s); %s is killed",
+                    printable(execution.run_id),
+                    stopping.reason,
+                    execution.place.name,
+                    extra=_facts(execution),
+                )
+                process.kill()
+
+    def ownership_lost(self, run_id: str, fence: int, *, kill_after_ms: float) -> None:
+        """Take the news that somebody else has the run: stop at once and settle nothing."""
+        execution = self._running.get((run_id, fence))
+        if execution is None:
+            return
+        execution.is_lost = True
+        logger.warning(
+            "run %s: ownership under fence %d is lost",
+            printable(run_id),
+            fence,
+            extra=_facts(execution),
+        )
+        if execution.is_over:
+            self.settler.discard(run_id, fence)
+            self._close(execution, "lost")
+        else:
+            self.stop(execution, FENCE_LOST, grace_ms=0, kill_after_ms=kill_after_ms)
+
+    def ownership_lapsed(self, run_id: str, fence: int) -> None:
+        """Take the news that the run could not be confirmed in time: stop it, at once."""
+        execution = self._running.get((run_id, fence))
+        if execution is None:
+            return
+        execution.is_lapsed = True
+        if not execution.is_over:
+            # No patience: a peer whose clock is ahead may take the run over any moment.
+            self.stop(execution, LEASE_LAPSED, grace_ms=0, kill_after_ms=0)
+
+    # --- settling ---------------------------------------------------------------
+
+    def may_settle(self, ending: Ending) -> bool:
+        """Tell whether an ending may be settled now, or has to wait for a confirmation."""
+        execution = self._running.get((ending.run_id, ending.fence))
+        # What has lapsed is confirmed no more; the fence alone decides about it.
+        return (
+            execution is None
+            or execution.is_lapsed
+            or self.keeper.confirmed(ending.run_id, ending.fence)
+        )
+
+    def settled(self, settlements: Iterable[Settlement]) -> None:
+        """Take note of what was settled, and tell the workers."""
+        for settlement in settlements:
+            ending = settlement.ending
+            execution = self._running.get((ending.run_id, ending.fence))
+            if execution is None:
+                logger.info("run %s: put back; nobody here executed it", printable(ending.run_id))
+                continue
+            if settlement.status is None:
+                how = "settled already or somebody else's" if settlement.maybe_ours else "lost"
+                logger.warning(
+                    "run %s: could not be settled (%s)",
+                    printable(ending.run_id),
+                    how,
+                    extra=_facts(execution),
+                )
+            self._close(execution, settlement.status or "lost", ending)
+
+    def _close(self, execution: Execution, result: str, ending: Ending | None = None) -> None:
+        del self._running[execution.key]
+        self.keeper.drop(*execution.key)
+        self.counts[result] = self.counts.get(result, 0) + 1
+        if result != "lost":
+            logger.info(
+                "run %s: %s after %.1f s%s",
+                printable(execution.run_id),
+                "put back" if result == "suspended" else result,
+                (self.read_ms() - execution.begun_at_ms) / 1000,
+                _explanation(ending),
+                extra=_facts(execution),
+            )
+        place = execution.place
+        if place.process is not execution.process:
+            return
+        self.crew.send(place, Settled(*execution.key))
+        if execution.stopping is not None and execution.stopping.is_forced:
+            # Interrupted wherever it was: whatever that left behind goes with the process.
+            self.crew.dismiss(place)
+
+
+def _explanation(ending: Ending | None) -> str:
+    if ending is None:
+        return ""
+    match ending.outcome:
+        case Interrupted(reason):
+            return f" ({printable(reason)})"
+        case WorkerLost():
+            return f" (worker lost: {ending.exit})"
+        case _:
+            return ""
+
+
+def _facts(execution: Execution) -> dict[str, object]:
+    return {
+        "run_id": execution.run_id,
+        "fence": execution.fence,
+        "handler": execution.handler,
+    }

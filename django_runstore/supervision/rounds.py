@@ -1,0 +1,194 @@
+"""What a supervisor asks the database for, over and over, with patience when it is away."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from django.db import Error as DjangoError
+
+from django_runstore import conf
+from django_runstore.clocks import boottime_ms
+from django_runstore.errors import RunStoreError
+from django_runstore.handlers import registry
+from django_runstore.handlers.execution import Interrupted
+from django_runstore.supervision.announcements import printable
+from django_runstore.supervision.endings import UNANSWERED, Ending
+from django_runstore.supervision.execution import CANCELLED
+from django_runstore.supervision.owned_rows import cancel_requests, strays
+from django_runstore.supervision.pauses import Backoff, Timer
+from django_runstore.supervision.settlement import discard_broken_connection, failure_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from django_runstore.owners import OwnerId
+    from django_runstore.services import RunStore
+    from django_runstore.supervision.crew import Place
+    from django_runstore.supervision.executions import Executions
+    from django_runstore.supervision.lease_keeper import LeaseKeeper
+    from django_runstore.supervision.settlement import Settler
+
+logger = logging.getLogger("django_runstore.supervision")
+
+KILL_AFTER_MS: Final = 1_000
+"""How long a handler has from SIGTERM to SIGKILL."""
+
+SHORTEST_RETRY_MS: Final = 100
+LONGEST_RETRY_MS: Final = 5_000
+LONGEST_SWEEP_RETRY_MS: Final = 60_000
+
+_DATABASE_ERRORS: Final = (RunStoreError, DjangoError, OSError)
+
+
+class Rounds:
+    """
+    Claiming, noticing requests to cancel, and looking after what dead owners left.
+
+    Each is a no-op until it is due, and none of them lets an error of the database out.
+
+    Args:
+        queues: Only these queues; None for all.
+        sweep: Looks after the runs of dead owners.
+
+    Attributes:
+        has_looked: Whether anything was asked for to be claimed.
+        found_nothing: Whether the last look found nothing and nothing was under way.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        owner: OwnerId,
+        queues: Sequence[str] | None,
+        *,
+        executions: Executions,
+        keeper: LeaseKeeper,
+        settler: Settler,
+        sweep: Callable[[], object],
+    ) -> None:
+        settings = conf.current()
+        self._store = store
+        self._owner = owner
+        self._queues = queues
+        self._executions = executions
+        self._keeper = keeper
+        self._settler = settler
+        self._sweep = sweep
+        self._stop_grace_ms = settings.stop_grace_ms
+        self._patience = Backoff(SHORTEST_RETRY_MS, LONGEST_RETRY_MS)
+        self._claim_timer = Timer(settings.poll_interval_ms, jitter=True)
+        self._cancel_timer = Timer(settings.poll_interval_ms)
+        interval_ms = settings.lease.heartbeat_interval_ms
+        self._sweep_timer = Timer(interval_ms, jitter=True)
+        self._sweep_timer.restart()
+        self._sweep_patience = Backoff(interval_ms, LONGEST_SWEEP_RETRY_MS)
+        self.has_looked = False
+        self.found_nothing = False
+
+    def next_claim_in_ms(self) -> float:
+        """Tell when there is to be claimed again."""
+        return max(self._claim_timer.remaining_ms(), self._patience.remaining_ms())
+
+    def next_look_in_ms(self) -> float:
+        """Tell when requests are to be looked for again."""
+        return max(self._cancel_timer.remaining_ms(), self._patience.remaining_ms())
+
+    def claim_soon(self) -> None:
+        """Claim without waiting for the next poll."""
+        self._claim_timer.expire()
+
+    def claim(self, places: Sequence[Place]) -> None:
+        """Claim one run for every idle worker, and no more: what waits can be done elsewhere."""
+        if not places or self.next_claim_in_ms() > 0:
+            return
+        # After a pause of the whole process it is not known yet whether the runs at hand
+        # are still this owner's; until then it takes on nothing new.
+        if not self._keeper.all_confirmed():
+            return
+        asked_at_ms = boottime_ms()
+        try:
+            claimed = self._store.claim_many(
+                self._owner,
+                len(places),
+                queues=self._queues,
+                handlers=tuple(sorted(registry.names())),
+            )
+        except _DATABASE_ERRORS as error:
+            self._failed("claiming", error)
+            return
+        self._succeeded()
+        self.has_looked = True
+        self.found_nothing = not claimed and not len(self._executions)
+        if len(claimed) < len(places):
+            self._claim_timer.restart()
+        for run, place in zip(claimed, places, strict=False):
+            self._executions.begin(run, place, asked_at_ms)
+
+    def look_for_requests(self) -> None:
+        """Notice requests to cancel what is being executed."""
+        if self.next_look_in_ms() > 0:
+            return
+        self._cancel_timer.restart()
+        asked = {
+            execution.run_id: execution
+            for execution in self._executions.under_way()
+            if not execution.is_given_up
+        }
+        if not asked:
+            return
+        try:
+            requested = cancel_requests(self._store.using, asked)
+        except _DATABASE_ERRORS as error:
+            self._failed("looking for cancel requests", error)
+            return
+        self._succeeded()
+        for run_id in requested:
+            execution = asked[run_id]
+            self._executions.stop(
+                execution,
+                CANCELLED,
+                grace_ms=self._stop_grace_ms,
+                kill_after_ms=KILL_AFTER_MS,
+            )
+            self._acknowledge(run_id, execution.fence)
+
+    def _acknowledge(self, run_id: str, fence: int) -> None:
+        try:
+            self._store.acknowledge_cancel(run_id, self._owner, fence=fence)
+        except _DATABASE_ERRORS as error:
+            self._failed("acknowledging a cancel request", error)
+
+    def look_for_the_dead(self) -> None:
+        """Look after the runs of dead owners, and after one's own that nobody remembers."""
+        waits = (self._sweep_timer, self._sweep_patience, self._patience)
+        if any(wait.remaining_ms() > 0 for wait in waits) or not self._keeper.all_confirmed():
+            return
+        self._sweep_timer.restart()
+        try:
+            self._sweep()
+            for run_id, fence in strays(self._store.using, self._owner, self._executions):
+                logger.warning("run %s: owned without being executed", printable(run_id))
+                self._settler.add(Ending(run_id, fence, Interrupted(UNANSWERED)))
+        except _DATABASE_ERRORS as error:
+            self._failed("sweeping", error)
+        except Exception as error:  # noqa: BLE001 - what breaks here must not end the runs at hand
+            self._sweep_patience.failed()
+            # The class alone: a traceback shows the values of the project's liveness check.
+            logger.error("sweeping broke: %s", type(error).__name__)  # noqa: TRY400
+        else:
+            self._sweep_patience.succeeded()
+            self._succeeded()
+
+    def _failed(self, doing: str, error: Exception) -> None:
+        self._patience.failed()
+        if self._patience.failures == 1:
+            logger.warning(
+                "the database failed while %s (%s); trying again", doing, failure_name(error)
+            )
+        discard_broken_connection(self._store.using)
+
+    def _succeeded(self) -> None:
+        if self._patience.failures:
+            logger.info("the database answers again")
+        self._patience.succeeded()
