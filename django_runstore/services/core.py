@@ -209,8 +209,9 @@ class StoreCore:
         except RunStoreError:
             raise
         except (DjangoError, OSError) as error:
-            code = classify(error)
             broken = isinstance(error, TransactionManagementError)
+            # A broken block quotes what broke it, which is not what happened here.
+            code = "unknown" if broken else classify(error)
         # Raised after the handler: inside it the driver's exception, which quotes the
         # failing row, would travel along as the context.
         raise self._failure(operation, code, broken=broken)

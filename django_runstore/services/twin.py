@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import transaction
+from django.db import connections, transaction
 
 
 class _OverDatabase(Protocol):
@@ -30,9 +30,8 @@ def twin(
 
     async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         def outside_atomic() -> R:
-            # Django's own rule for durable blocks, with its exemption for TestCase.
-            with transaction.atomic(using=self.using, durable=True):
-                pass
+            if connections[self.using].in_atomic_block:
+                _refuse_inside_a_block(self.using, f"{type(self).__name__}.{call.__name__}")
             return method(self, *args, **kwargs)
 
         return await sync_to_async(outside_atomic, thread_sensitive=True)()
@@ -43,3 +42,17 @@ def twin(
     call.__wrapped__ = method  # type: ignore[attr-defined]  # inspect.signature follows it
     call.__doc__ = f"Async twin of ``{method.__name__}``: same arguments, answers and errors."
     return call
+
+
+def _refuse_inside_a_block(using: str, operation: str) -> None:
+    try:
+        # Django's own rule for durable blocks, with its exemption for TestCase.
+        with transaction.atomic(using=using, durable=True):
+            pass
+    except RuntimeError:
+        # Raised anew: Django's words are about a block that nobody here has written.
+        message = (
+            f"{operation} was called inside an atomic block, which it could not join; "
+            f"call it outside, or the operation without the prefix inside"
+        )
+        raise RuntimeError(message) from None
