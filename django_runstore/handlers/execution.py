@@ -1,6 +1,7 @@
 """Call a handler and turn whatever happens into an outcome that can be stored."""
 
 import traceback
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -15,6 +16,7 @@ from django_runstore.handlers.values import encode_value
 LONGEST_MESSAGE: Final = 2_000
 MOST_FRAMES: Final = 30
 LONGEST_FRAME: Final = 300
+LARGEST_ERROR_BYTES: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +48,44 @@ def execute(handler: Handler, context: RunContext) -> Outcome:
     Run the handler to its end.
 
     Returns:
-        ``Completed``, ``Failed`` or ``Interrupted``; the latter also when a save failed
-        because the database was away, since the run can go on from its last save. Only what
-        no handler should catch, such as ``KeyboardInterrupt``, is let through.
+        ``Completed``: with what the handler returned.
+        ``Failed``: the handler raised, whatever it was (``sys.exit()`` ends the run and not
+            its worker), or returned what cannot be stored.
+        ``Interrupted``: it left because it was told to, or because a save failed while the
+            database was away; the run can go on from its last save.
+
+    Raises:
+        KeyboardInterrupt: a person wants this process to end, not this run.
     """
     try:
         result = handler.function(context)
-    except RunInterrupted as interruption:
-        return Interrupted(interruption.reason)
-    except RunPersistenceFailed as error:
-        if _passes(error):
-            return Interrupted("database_unavailable")
-        return Failed(describe_error(error))
-    except SystemExit as error:
-        # A handler that calls sys.exit() ends itself, not its worker.
-        return Failed(describe_error(error))
-    except Exception as error:  # noqa: BLE001 - whatever a handler raises is its outcome
-        return Failed(describe_error(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
+        return _outcome_of(error)
     try:
         return Completed(encode_value("result", "result", result))
     except InvalidValue as error:
         return Failed(describe_error(error))
+
+
+def _outcome_of(error: BaseException) -> Failed | Interrupted:
+    interruption = _interruption_in(error)
+    if interruption is not None:
+        return Interrupted(interruption.reason)
+    if isinstance(error, RunPersistenceFailed) and _passes(error):
+        return Interrupted("database_unavailable")
+    return Failed(describe_error(error))
+
+
+def _interruption_in(error: BaseException) -> RunInterrupted | None:
+    """Find the interruption, also in the group that a task group makes of it."""
+    if isinstance(error, RunInterrupted):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        found = (_interruption_in(member) for member in error.exceptions)
+        return next((member for member in found if member is not None), None)
+    return None
 
 
 def _passes(error: RunPersistenceFailed) -> bool:
@@ -76,22 +95,27 @@ def _passes(error: RunPersistenceFailed) -> bool:
 
 def describe_error(error: BaseException) -> str:
     """
-    Spell an exception as bounded JSON that every database can store.
+    Spell an exception as JSON that every database can store, in at most ``LARGEST_ERROR_BYTES``.
 
-    The message is the exception's own. Frames name files, lines and functions; values of
+    The message is the exception's own, so a handler that quotes a secret stores it. Frames
+    name files, lines and functions, the innermost last; lines of source and values of
     variables are left out.
     """
-    frames = traceback.extract_tb(error.__traceback__)[-MOST_FRAMES:]
-    return encode_json(
-        {
-            "type": _storable(type(error).__qualname__, LONGEST_FRAME),
-            "message": _storable(_message_of(error), LONGEST_MESSAGE),
-            "traceback": [
-                _storable(f"{frame.filename}:{frame.lineno} {frame.name}", LONGEST_FRAME)
-                for frame in frames
-            ],
-        }
-    )
+    frames = [
+        _storable(f"{frame.f_code.co_filename}:{line} {frame.f_code.co_qualname}", LONGEST_FRAME)
+        for frame, line in deque(traceback.walk_tb(error.__traceback__), MOST_FRAMES)
+    ]
+    described = {
+        "type": _storable(type(error).__qualname__, LONGEST_FRAME),
+        "message": _storable(_message_of(error), LONGEST_MESSAGE),
+    }
+    # The place of the fault is worth more than the way there, which is left out if it must:
+    # JSON spells one control character in six bytes.
+    text = encode_json({**described, "traceback": frames})
+    while frames and len(text.encode()) > LARGEST_ERROR_BYTES:
+        del frames[0]
+        text = encode_json({**described, "traceback": frames})
+    return text
 
 
 def _message_of(error: BaseException) -> str:
@@ -102,6 +126,10 @@ def _message_of(error: BaseException) -> str:
 
 
 def _storable(text: str, longest: int) -> str:
-    """Cut, and escape what no database or terminal should get: NUL and lone surrogates."""
-    cut = text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
-    return cut.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+    """Escape what not every database stores, NUL and lone surrogates, and cut what is left."""
+    # Cut before as well, so that a message of many megabytes is not copied over and over.
+    head = str.__str__(text)[: longest + 1].replace("\0", "\\x00")
+    escaped = head.encode("utf-8", "backslashreplace").decode("utf-8")
+    if len(escaped) <= longest:
+        return escaped
+    return f"{escaped[:longest]}... ({len(text)} characters)"

@@ -1,10 +1,13 @@
+import asyncio
 import json
 
 import pytest
 
+from django_runstore import RunStore
 from django_runstore.errors import DatabaseFailure, RunPersistenceFailed
-from django_runstore.handlers import RunInterrupted
+from django_runstore.handlers import RunHandle, RunInterrupted
 from django_runstore.handlers.execution import (
+    LARGEST_ERROR_BYTES,
     LONGEST_MESSAGE,
     Completed,
     Failed,
@@ -13,8 +16,9 @@ from django_runstore.handlers.execution import (
 )
 from django_runstore.handlers.registry import Handler
 from django_runstore.models import Run
-
-LARGEST_ERROR_BYTES = 16_384
+from django_runstore.outcomes import Transitioned
+from django_runstore.snapshots import OwnedTransition
+from tests.handlers.conftest import OWNER
 
 
 def run_function(function, context="context"):
@@ -43,6 +47,22 @@ def test_returning_nothing_is_a_result_too():
 
 def test_an_interruption_is_not_a_failure():
     assert run_function(raising(RunInterrupted("draining"))) == Interrupted("draining")
+
+
+def test_an_interruption_of_a_task_group_is_not_a_failure():
+    group = BaseExceptionGroup("tasks", [ValueError(), RunInterrupted("cancelled")])
+    nested = BaseExceptionGroup("outer", [KeyError(), group])
+    assert run_function(raising(nested)) == Interrupted("cancelled")
+
+
+def test_a_group_without_an_interruption_is_a_failure():
+    group = ExceptionGroup("tasks", [ValueError()])
+    assert failure_of(run_function(raising(group)))["type"] == "ExceptionGroup"
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), GeneratorExit(), BaseException()])
+def test_what_is_no_exception_ends_the_run_and_not_the_worker(error):
+    assert failure_of(run_function(raising(error)))["type"] == type(error).__name__
 
 
 def test_an_exception_is_a_failure_with_type_message_and_place():
@@ -106,6 +126,27 @@ def test_a_deep_traceback_of_wide_characters_stays_small():
     assert len(outcome.error_json.encode()) <= LARGEST_ERROR_BYTES
 
 
+@pytest.mark.parametrize("character", ["\0", "\x01", "\ud800", "\\", "漢", "😀"])
+def test_no_character_makes_an_error_larger_than_its_bound(character):
+    named = type("E" + "\x01" * 1_000, (Exception,), {})
+    scope = {}
+    name = "漢" * 1_000
+    exec(f"def {name}(n):\n    if n: {name}(n - 1)\n    raise error", scope)  # noqa: S102 - a function of an absurd name
+    scope["error"] = named(character * 100_000)
+    outcome = run_function(lambda _: scope[name](50))
+    failure = failure_of(outcome)
+    assert len(outcome.error_json.encode()) <= LARGEST_ERROR_BYTES
+    assert failure["message"]
+
+
+def test_the_innermost_frame_is_last_and_always_kept():
+    def deepest():
+        raise RuntimeError("\x01" * 10_000)
+
+    outcome = run_function(lambda _: deepest())
+    assert failure_of(outcome)["traceback"][-1].endswith("<locals>.deepest")
+
+
 def test_an_exception_without_readable_text_is_still_a_failure():
     class MuteError(Exception):
         def __str__(self):
@@ -125,6 +166,34 @@ def test_any_other_database_failure_of_a_save_fails_the_run():
     error = RunPersistenceFailed("transition_owned", "database operation failed")
     error.__cause__ = DatabaseFailure("unknown")
     assert failure_of(run_function(raising(error)))["type"] == "RunPersistenceFailed"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        raising(RuntimeError("\0\ud800\x01" * 300_000)),
+        lambda _: {"out": ["fine", "a\ud800"]},
+    ],
+)
+def test_every_failure_can_be_stored_as_the_reason_of_a_failed_run(make_context, function):
+    context = make_context()
+    outcome = run_function(function, context)
+    transition = OwnedTransition(
+        context.run_id, context.fence, "failed", error_json=outcome.error_json
+    )
+    answers = RunStore().transition_many(OWNER, [transition])
+    assert answers == {context.run_id: Transitioned()}
+    assert RunHandle(context.run_id).error == failure_of(outcome)
+
+
+def test_a_result_with_a_nul_is_stored_and_read_back(make_context):
+    context = make_context()
+    outcome = run_function(lambda _: {"out": "a\0b", "literal": "\\u0000"}, context)
+    transition = OwnedTransition(
+        context.run_id, context.fence, "completed", result_json=outcome.result_json
+    )
+    RunStore().transition_many(OWNER, [transition])
+    assert RunHandle(context.run_id).result() == {"out": "a\0b", "literal": "\\u0000"}
 
 
 def test_state_values_are_in_no_error(make_context):
