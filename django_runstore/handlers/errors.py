@@ -35,6 +35,18 @@ class RunUnfinished(HandlerError):  # noqa: N818 - in line with RunNotFound
 
 
 class RunUnsuccessful(HandlerError):  # noqa: N818 - in line with RunNotFound
-    """The run failed or was cancelled, so it has no result; ``detail`` says which."""
+    """The run is settled without a result: ``RunFailed`` or ``RunCancelled``."""
 
     code = "run_unsuccessful"
+
+
+class RunFailed(RunUnsuccessful):
+    """The handler raised, or its result could not be stored; ``RunHandle.error`` says why."""
+
+    code = "run_failed"
+
+
+class RunCancelled(RunUnsuccessful):
+    """The run was stopped on request."""
+
+    code = "run_cancelled"

@@ -1,13 +1,16 @@
 """A run as its submitter sees it: how it stands, what came out, and a way to stop it."""
 
+import math
 import random
 import time
 from typing import Any, Final
 
-from django.db import connections
+from django.db import router
 
+from django_runstore.db.boundary import is_nested
 from django_runstore.durable import parse_json_text
-from django_runstore.handlers.errors import RunUnfinished, RunUnsuccessful
+from django_runstore.handlers.errors import InvalidValue, RunCancelled, RunFailed, RunUnfinished
+from django_runstore.models import Run
 from django_runstore.outcomes import CancelOutcome
 from django_runstore.services import RunStore
 from django_runstore.snapshots import RunRow
@@ -16,6 +19,8 @@ from django_runstore.states import RunStatus, is_terminal_run_status
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
 
+_WITHOUT_RESULT: Final = {RunStatus.FAILED: RunFailed, RunStatus.CANCELLED: RunCancelled}
+
 
 class RunHandle:
     """
@@ -23,12 +28,12 @@ class RunHandle:
 
     Args:
         run_id: The id of the run.
-        using: Database alias.
+        using: Database alias; where the routers send writes of runs by default.
     """
 
-    def __init__(self, run_id: str, *, using: str = "default") -> None:
+    def __init__(self, run_id: str, *, using: str | None = None) -> None:
         self.run_id = run_id
-        self._store = RunStore(using=using)
+        self._store = RunStore(using=router.db_for_write(Run) if using is None else using)
 
     def __repr__(self) -> str:
         """Show the id."""
@@ -65,16 +70,16 @@ class RunHandle:
 
         Raises:
             RunUnfinished: the run is not settled; ``wait()`` for it.
-            RunUnsuccessful: it failed (see ``error``) or was cancelled.
+            RunFailed: it failed; ``error`` says why.
+            RunCancelled: it was stopped on request.
+            RunNotFound: there is no such run.
         """
         row = self.row
-        if not is_terminal_run_status(row.status):
-            detail = {"run_id": row.run_id, "status": str(row.status)}
-            raise RunUnfinished("result", f"run {row.run_id} is {row.status}", detail)
-        if row.status != RunStatus.COMPLETED:
-            detail = {"run_id": row.run_id, "status": str(row.status)}
-            raise RunUnsuccessful("result", f"run {row.run_id} is {row.status}", detail)
-        return _parsed(row.result_json)
+        if row.status == RunStatus.COMPLETED:
+            return _parsed(row.result_json)
+        kind = _WITHOUT_RESULT.get(row.status, RunUnfinished)
+        detail = {"run_id": row.run_id, "status": str(row.status)}
+        raise kind("result", f"run {row.run_id} is {row.status}", detail)
 
     def cancel(self) -> CancelOutcome:
         """
@@ -90,13 +95,19 @@ class RunHandle:
         Wait until the run is settled and give its status.
 
         Args:
-            timeout: Seconds.
+            timeout: Seconds; 0 looks once.
 
         Raises:
-            RunUnfinished: it was not settled in time, or the call is inside an atomic block,
-                where the run could not even begin before the block is left.
+            RunUnfinished: it was not settled in time, or the call is inside an atomic block
+                (or with autocommit off): a run submitted there cannot begin before the
+                block is left, and a snapshot never shows what others do meanwhile.
+            InvalidValue: the timeout is not a number of seconds.
+            RunNotFound: there is no such run.
         """
-        if connections[self._store.using].in_atomic_block:
+        if type(timeout) not in {int, float} or math.isnan(timeout) or timeout < 0:
+            rule = "must be a number of seconds, 0 or more"
+            raise InvalidValue("wait", f"timeout {rule}", {"field": "timeout", "detail": rule})
+        if is_nested(self._store.using):
             rule = "cannot wait inside an atomic block; the run begins when it is left"
             raise RunUnfinished("wait", rule, {"run_id": self.run_id, "detail": rule})
         deadline = time.monotonic() + timeout

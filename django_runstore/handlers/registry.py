@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from django_runstore.durable import durable_text
+from django_runstore.durable.integers import exact_integer
 from django_runstore.handlers.errors import InvalidHandler
 from django_runstore.handlers.handle import RunHandle
 from django_runstore.handlers.submission import submit
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
 
 HandlerFunction = Callable[["RunContext"], Any]
 
+_PRIORITY_BOUND: Final = 2**31
+
 
 @dataclass(frozen=True, slots=True)
 class Handler:
     """
-    A registered handler. Calling it calls the function, as tests do.
+    A registered handler. Calling it calls the function, so unit tests need no database.
 
     Attributes:
         name: What runs of this handler are stored under; stays when the function is moved.
@@ -47,7 +50,7 @@ class Handler:
         priority: int | None = None,
         available_at_ms: int | None = None,
         parent_run_id: str | None = None,
-        using: str = "default",
+        using: str | None = None,
     ) -> RunHandle:
         """
         Store a run of this handler, in the caller's transaction when there is one.
@@ -59,13 +62,14 @@ class Handler:
             queue, priority: Instead of the handler's.
             available_at_ms: Not before this time, in milliseconds since the Unix epoch.
             parent_run_id: An existing run this one descends from.
-            using: Database alias.
+            using: Database alias; where the routers send writes of runs by default.
 
         Raises:
             InvalidValue: the state cannot be stored.
             InvalidRun: another argument breaks the store's contract.
             RunIdTaken: the id belongs to a run of another handler.
             RunConstraint: the parent does not exist.
+            RunPersistenceFailed: the database failed.
         """
         return submit(
             self.name,
@@ -128,21 +132,48 @@ def handler(
 
         monthly.submit({"month": "2026-10"}, run_id="report-2026-10")
 
+    The decorated name is a ``Handler``: ``monthly.submit(...)`` stores a run, while
+    ``monthly(run)``, or ``monthly.function(run)``, calls the function with whatever a unit
+    test has for a context.
+
     Raises:
-        InvalidHandler: the name is not durable text or is taken, or the function is async.
+        InvalidHandler: the name or the queue is not durable text, the name is taken, the
+            priority is not a 32-bit integer, or the function is not a plain one.
     """
-    exact = durable_text(name)
-    if exact is None:
-        _refuse("a handler's name must be well-formed durable text, as in @handler('a.b')", "name")
+    exact = _admit_text(
+        name, "name", "a handler's name must be well-formed durable text, as in @handler('a.b')"
+    )
+    goes_to = _admit_text(queue, "queue", "a queue must be well-formed durable text")
+    rank = exact_integer(priority)
+    if rank is None or not -_PRIORITY_BOUND <= rank < _PRIORITY_BOUND:
+        _refuse("a priority must be a 32-bit integer", "priority")
 
     def declare(function: HandlerFunction) -> Handler:
-        if inspect.iscoroutinefunction(function):
-            _refuse("async handlers are not supported yet; declare a plain function", "function")
-        declared = Handler(exact, function, queue, priority)
+        _check_function(function)
+        declared = Handler(exact, function, goes_to, rank)
         registry.add(declared)
         return declared
 
     return declare
+
+
+def _admit_text(value: object, field: str, rule: str) -> str:
+    text = durable_text(value)
+    if text is None:
+        _refuse(rule, field)
+    return text
+
+
+def _check_function(function: object) -> None:
+    if not callable(function) or isinstance(function, type):
+        _refuse("a handler must be a function that takes the run", "function")
+    # An object that can be called is judged by what calling it runs. Not what a decorator
+    # wraps: async_to_sync makes a plain function of an async one.
+    for called in (function, type(function).__call__):
+        if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
+            _refuse("async handlers are not supported yet; declare a plain function", "function")
+        if inspect.isgeneratorfunction(called):
+            _refuse("a handler must not yield: calling it would run nothing of it", "function")
 
 
 def _place(function: HandlerFunction) -> str:

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from django.db import router
+
 from django_runstore.errors import RunConstraint, RunNotFound
 from django_runstore.handlers.errors import RunIdTaken
 from django_runstore.handlers.handle import RunHandle
 from django_runstore.handlers.run_ids import new_run_id
 from django_runstore.handlers.values import encode_value
+from django_runstore.models import Run
 from django_runstore.services import RunStore
 
 _OPERATION = "submit"
@@ -21,12 +24,13 @@ def submit(
     priority: int,
     available_at_ms: int | None,
     parent_run_id: str | None,
-    using: str,
+    using: str | None,
 ) -> RunHandle:
     """Insert the run; when the id is taken, give a handle to the run that has it."""
+    alias = router.db_for_write(Run) if using is None else using
     text = encode_value(_OPERATION, "state", state)
     identifier = new_run_id() if run_id is None else run_id
-    store = RunStore(using=using)
+    store = RunStore(using=alias)
     try:
         store.create(
             identifier,
@@ -42,7 +46,7 @@ def submit(
         # loser finds the winner's row.
         constraint = error
     else:
-        return RunHandle(identifier, using=using)
+        return RunHandle(identifier, using=alias)
     try:
         known = store.get(identifier)
     except RunNotFound:
@@ -51,4 +55,4 @@ def submit(
     if known.handler != handler:
         rule = f"run id belongs to a run of handler {known.handler!r}, not {handler!r}"
         raise RunIdTaken(_OPERATION, rule, {"run_id": identifier, "field": "run_id"})
-    return RunHandle(identifier, using=using)
+    return RunHandle(identifier, using=alias)

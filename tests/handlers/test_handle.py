@@ -1,10 +1,17 @@
 import threading
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from django_runstore import RunNotFound, RunStore
-from django_runstore.handlers import RunHandle, RunUnfinished, RunUnsuccessful
+from django_runstore.handlers import (
+    InvalidValue,
+    RunCancelled,
+    RunFailed,
+    RunHandle,
+    RunUnfinished,
+    RunUnsuccessful,
+)
 from django_runstore.outcomes import CancelRequested, Terminal
 from django_runstore.snapshots import OwnedTransition
 from django_runstore.states import RunStatus
@@ -28,13 +35,15 @@ def test_a_run_that_is_not_settled_has_no_result(make_context):
         handle.result()
 
 
-@pytest.mark.parametrize("status", ["failed", "cancelled"])
-def test_a_run_without_success_says_how_it_ended(make_context, status):
+@pytest.mark.parametrize(("status", "kind"), [("failed", RunFailed), ("cancelled", RunCancelled)])
+def test_a_run_without_success_says_how_it_ended(make_context, status, kind):
     context = make_context()
     settle(context, status, error_json='{"type": "E"}')
     handle = RunHandle(context.run_id)
-    with pytest.raises(RunUnsuccessful, match=status):
+    with pytest.raises(kind, match=status) as caught:
         handle.result()
+    assert isinstance(caught.value, RunUnsuccessful)
+    assert caught.value.detail == {"run_id": context.run_id, "status": status}
     assert handle.error == {"type": "E"}
 
 
@@ -67,6 +76,34 @@ def test_an_unknown_run_is_not_found():
 def test_waiting_inside_an_atomic_block_is_refused_at_once(make_context):
     with pytest.raises(RunUnfinished, match="atomic block"):
         RunHandle(make_context().run_id).wait(timeout=60)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_waiting_with_autocommit_off_is_refused_at_once(make_context):
+    handle = RunHandle(make_context().run_id)
+    transaction.set_autocommit(False)
+    try:
+        with pytest.raises(RunUnfinished, match="atomic block"):
+            handle.wait(timeout=60)
+    finally:
+        transaction.rollback()
+        transaction.set_autocommit(True)
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), None, "5", True])
+def test_a_timeout_is_a_number_of_seconds(timeout):
+    with pytest.raises(InvalidValue) as caught:
+        RunHandle("any").wait(timeout=timeout)
+    assert caught.value.detail["field"] == "timeout"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_timeout_of_zero_looks_once(make_context):
+    context = make_context()
+    with pytest.raises(RunUnfinished):
+        RunHandle(context.run_id).wait(timeout=0)
+    settle(context, "completed")
+    assert RunHandle(context.run_id).wait(timeout=0) == RunStatus.COMPLETED
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,7 +1,16 @@
+import functools
+
 import pytest
+from asgiref.sync import async_to_sync
 
 from django_runstore.handlers import InvalidHandler
 from django_runstore.handlers.registry import Handler, Registry, handler, registry
+
+
+@pytest.fixture
+def own_names(monkeypatch):
+    """Forget after the test what it registered."""
+    monkeypatch.setattr(registry, "_handlers", dict(registry._handlers))
 
 
 def first(run):
@@ -51,6 +60,64 @@ def test_an_async_function_is_refused_when_it_is_declared():
     with pytest.raises(InvalidHandler, match="async handlers are not supported yet"):
         handler("tests.later")(later)
     assert registry.get("tests.later") is None
+
+
+async def awaited(run):
+    return run
+
+
+async def streamed(run):
+    yield run
+
+
+class AwaitedObject:
+    async def __call__(self, run):
+        return run
+
+
+@pytest.mark.parametrize(
+    "function", [awaited, streamed, AwaitedObject(), functools.partial(awaited)]
+)
+def test_nothing_that_must_be_awaited_is_a_handler(function):
+    with pytest.raises(InvalidHandler, match="async handlers are not supported yet"):
+        handler("tests.awaited")(function)
+
+
+def test_an_async_function_made_synchronous_is_a_handler(own_names):
+    assert handler("tests.made_synchronous")(async_to_sync(awaited))("the run") == "the run"
+
+
+def test_a_function_that_yields_is_refused():
+    def yielding(run):
+        yield run
+
+    with pytest.raises(InvalidHandler, match="must not yield"):
+        handler("tests.yielding")(yielding)
+
+
+@pytest.mark.parametrize("function", [None, "first", AwaitedObject])
+def test_only_functions_are_handlers(function):
+    with pytest.raises(InvalidHandler, match="must be a function"):
+        handler("tests.no_function")(function)
+
+
+@pytest.mark.parametrize("queue", ["", "a\0b", None, 3])
+def test_a_queue_must_be_durable_text(queue):
+    with pytest.raises(InvalidHandler) as caught:
+        handler("tests.queue", queue=queue)
+    assert caught.value.detail["field"] == "queue"
+
+
+@pytest.mark.parametrize("priority", [2**31, -(2**31) - 1, 1.0, True, "1", None])
+def test_a_priority_is_a_32_bit_integer(priority):
+    with pytest.raises(InvalidHandler) as caught:
+        handler("tests.priority", priority=priority)
+    assert caught.value.detail["field"] == "priority"
+
+
+@pytest.mark.parametrize("priority", [2**31 - 1, -(2**31)])
+def test_the_ends_of_the_priorities_are_priorities(own_names, priority):
+    assert handler("tests.priorities", priority=priority)(first).priority == priority
 
 
 def test_calling_a_handler_calls_its_function():

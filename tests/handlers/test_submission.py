@@ -1,14 +1,34 @@
 import threading
+import time
+import traceback
 
 import pytest
 from django.db import connection, transaction
 
 from django_runstore import InvalidRun, RunConstraint
-from django_runstore.handlers import InvalidValue, RunIdTaken
+from django_runstore.handlers import InvalidValue, RunIdTaken, submission
 from django_runstore.handlers.registry import Handler
 from django_runstore.models import Run
 
 SECRET = "s3cr3t-value"
+
+
+class RunsElsewhere:
+    def db_for_write(self, model, **hints):
+        return "elsewhere" if model is Run else None
+
+
+def somebody_waits_for_a_transaction():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return cursor.fetchone()[0] > 0
+
+
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never came true"
+        time.sleep(0.01)
 
 
 @pytest.mark.django_db
@@ -70,6 +90,7 @@ def test_a_bad_id_is_refused_before_anything_is_written(echo, run_id):
         ({SECRET: "\ud800"}, "$"),
         ([float("nan")], "$[0]"),
         ({1: 2}, "$"),
+        ([SECRET, {SECRET}], "$[1]"),
     ],
 )
 def test_a_state_that_cannot_be_stored_is_refused_with_its_path_and_without_its_value(
@@ -80,7 +101,10 @@ def test_a_state_that_cannot_be_stored_is_refused_with_its_path_and_without_its_
     assert caught.value.operation == "submit"
     assert caught.value.detail["field"] == "state"
     assert caught.value.detail["path"].startswith(path)
-    assert "object at 0x" not in str(caught.value)
+    # With causes and contexts, as a log shows it.
+    logged = "".join(traceback.format_exception(caught.value))
+    assert "object at 0x" not in logged
+    assert SECRET not in logged
     assert not Run.objects.exists()
 
 
@@ -90,6 +114,49 @@ def test_a_run_submitted_in_a_transaction_that_rolls_back_never_was(echo):
         echo.submit(run_id="undone")
         transaction.set_rollback(True)
     assert not Run.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_kept", [True, False])
+@pytest.mark.postgres(reason="another transaction can be watched while it waits")
+def test_a_submission_waits_for_a_rival_that_has_not_committed(echo, is_kept):
+    second = []
+
+    def submit_second():
+        try:
+            second.append(echo.submit("second", run_id="shared"))
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=submit_second)
+    with transaction.atomic():
+        echo.submit("first", run_id="shared")
+        thread.start()
+        wait_until(somebody_waits_for_a_transaction)
+        assert second == []
+        transaction.set_rollback(not is_kept)
+    thread.join(30)
+    assert [handle.run_id for handle in second] == ["shared"]
+    assert second[0].state == ("first" if is_kept else "second")
+
+
+def test_the_routers_decide_where_a_run_goes(echo, settings, monkeypatch):
+    stores = []
+
+    class RefusedError(Exception):
+        pass
+
+    def refuse(using):
+        stores.append(using)
+        raise RefusedError
+
+    monkeypatch.setattr(submission, "RunStore", refuse)
+    settings.DATABASE_ROUTERS = [RunsElsewhere()]
+    with pytest.raises(RefusedError):
+        echo.submit()
+    with pytest.raises(RefusedError):
+        echo.submit(using="default")
+    assert stores == ["elsewhere", "default"]
 
 
 @pytest.mark.django_db(transaction=True)
