@@ -1,20 +1,23 @@
 """What a handler is given: its run, under its fence. Spec: design 8."""
 
-from typing import Any, Final
+from typing import Any, Final, NoReturn, assert_never
 
+from django_runstore import conf
+from django_runstore.clocks import boottime_ms
 from django_runstore.durable import durable_text, encode_json, parse_json_text
+from django_runstore.durable.text import exact_text
+from django_runstore.errors import RunNotFound
 from django_runstore.handlers.errors import InvalidValue
 from django_runstore.handlers.interruption import RunInterrupted
 from django_runstore.handlers.lease import OwnershipSignal
 from django_runstore.handlers.values import encode_value
-from django_runstore.models import Run
-from django_runstore.outcomes import FenceLost, HeartbeatOutcome, NotFound, TransitionOutcome
+from django_runstore.outcomes import FenceLost, NotFound, Updated
 from django_runstore.owners import OwnerId
 from django_runstore.services import RunStore
 from django_runstore.snapshots import RunRow
-from django_runstore.states import RunStatus
 
 _LONGEST_MESSAGE: Final = 500
+_FRACTION: Final = "must be a number from 0 to 1, or None"
 
 
 class RunContext:
@@ -33,6 +36,8 @@ class RunContext:
         self._owner = owner
         self._store = store
         self._signal = signal
+        self._saw_cancel_request = False
+        self._looked_at_ms = float("-inf")
         self.state: Any = parse_json_text(row.state_json)
         """The JSON value the run was submitted with, or that was last saved; yours to change."""
 
@@ -53,9 +58,18 @@ class RunContext:
     @property
     def cancel_requested(self) -> bool:
         """
-        Whether somebody asked the run to stop; reads one row.
+        Whether somebody asked the run to stop.
 
-        For handlers that clean up before they stop; ``check()`` stops by itself.
+        For handlers that clean up before they stop; ``check()`` stops by itself. Once true,
+        ``save()`` and ``progress()`` raise as soon as the supervisor has seen the request too.
+
+        Cheap enough for every turn of a loop: it asks the database at most once per heartbeat
+        interval (``RUNSTORE["LEASE"]``), so a ``False`` may be that old.
+
+        Raises:
+            RunInterrupted: the run should stop for another reason, or is no longer this
+                process's.
+            RunPersistenceFailed: the database failed.
         """
         if self._signal.expired():
             raise RunInterrupted("lease_lapsed")
@@ -64,8 +78,9 @@ class RunContext:
             return True
         if reason is not None:
             raise RunInterrupted(reason)
-        runs = Run.objects.using(self._store.using).filter(pk=self.run_id)
-        return runs.filter(cancel_requested_at_ms__isnull=False).exists()
+        if not self._saw_cancel_request:
+            self._look_for_cancel_request()
+        return self._saw_cancel_request
 
     def check(self) -> None:
         """
@@ -91,19 +106,17 @@ class RunContext:
         Raises:
             InvalidValue: the state cannot be stored; the stored one is as it was.
             RunInterrupted: the run should stop, or is no longer this process's.
+            RunPersistenceFailed: the database failed; let it pass too, and the run goes on
+                from its last save when the database is back.
         """
         self.check()
         text = encode_value("save", "state", state)
-        outcome = self._store.transition_owned(
-            self.run_id, self._owner, RunStatus.RUNNING, text, fence=self._fence
-        )
-        self._still_mine(outcome)
-        self._note_progress(None)
+        self._advance(state_json=text)
         self.state = parse_json_text(text)
 
     def progress(self, fraction: float | None, message: str = "") -> None:
         """
-        Say how far the work is, for people.
+        Say how far the work is, for people. One write each: call it as often as people look.
 
         Args:
             fraction: From 0 to 1, or ``None`` when unknown.
@@ -114,22 +127,60 @@ class RunContext:
             RunInterrupted: the run should stop, or is no longer this process's.
         """
         self.check()
-        detail = "must be a number from 0 to 1, or None"
-        number = fraction if type(fraction) in {int, float} else None
-        if (fraction is not None and number is None) or not 0 <= (number or 0) <= 1:
-            raise InvalidValue("progress", detail, {"field": "fraction", "detail": detail})
-        if message != "" and (durable_text(message) is None or len(message) > _LONGEST_MESSAGE):
-            detail = f"must be well-formed text of at most {_LONGEST_MESSAGE} characters"
-            raise InvalidValue("progress", detail, {"field": "message", "detail": detail})
-        self._note_progress(encode_json({"fraction": number, "message": str(message)}))
+        said = {"fraction": _admit_fraction(fraction), "message": _admit_message(message)}
+        self._advance(progress_json=encode_json(said))
 
-    def _note_progress(self, progress_json: str | None) -> None:
+    def _advance(self, *, state_json: str | None = None, progress_json: str | None = None) -> None:
+        """
+        Write under the fence that the work moved.
+
+        One write for a state too: it is a save by the owner and an advance in the same row.
+        """
         outcome = self._store.save_progress(
-            self.run_id, self._owner, fence=self._fence, progress_json=progress_json
+            self.run_id,
+            self._owner,
+            fence=self._fence,
+            progress_json=progress_json,
+            state_json=state_json,
         )
-        self._still_mine(outcome)
-        self._signal.advanced()
+        match outcome:
+            case Updated():
+                self._signal.advanced()
+            case FenceLost() | NotFound():
+                raise RunInterrupted("fence_lost")
+            case unreachable:
+                assert_never(unreachable)
 
-    def _still_mine(self, outcome: TransitionOutcome | HeartbeatOutcome) -> None:
-        if isinstance(outcome, FenceLost | NotFound):
+    def _look_for_cancel_request(self) -> None:
+        now_ms = boottime_ms()
+        if now_ms - self._looked_at_ms < conf.current().lease.heartbeat_interval_ms:
+            return
+        self._looked_at_ms = now_ms
+        try:
+            row = self._store.get(self.run_id)
+        except RunNotFound:
+            row = None
+        # A request may be meant for whoever owns the run by now.
+        if row is None or (row.owner, row.owner_fence) != (self._owner, self._fence):
             raise RunInterrupted("fence_lost")
+        self._saw_cancel_request = row.cancel_requested_at_ms is not None
+
+
+def _admit_fraction(fraction: object) -> float | None:
+    if fraction is None:
+        return None
+    # A bool is a number to Python and a mistake here.
+    if isinstance(fraction, bool) or not isinstance(fraction, int | float):
+        _refuse("fraction", _FRACTION)
+    return fraction if 0 <= fraction <= 1 else _refuse("fraction", _FRACTION)
+
+
+def _admit_message(message: object) -> str:
+    text = exact_text(message)
+    if text is None or len(text) > _LONGEST_MESSAGE or (text and durable_text(text) is None):
+        _refuse("message", f"must be well-formed text of at most {_LONGEST_MESSAGE} characters")
+    return text
+
+
+def _refuse(field: str, rule: str) -> NoReturn:
+    raise InvalidValue("progress", f"{field} {rule}", {"field": field, "detail": rule})

@@ -1,10 +1,15 @@
 from contextlib import suppress
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from django_runstore import RunStore
-from django_runstore.handlers import InvalidValue, RunInterrupted
+from django_runstore.durations import HEARTBEAT_INTERVAL_MS
+from django_runstore.handlers import InvalidValue, RunContext, RunInterrupted
+from django_runstore.handlers import context as context_module
 from django_runstore.models import Run
+from django_runstore.outcomes import FenceLost, NotFound, Updated
 from django_runstore.snapshots import OwnedTransition
 from tests.handlers.conftest import OWNER
 
@@ -23,6 +28,38 @@ ENTRY_POINTS = {
     "save": lambda context: context.save({"n": 9}),
     "progress": lambda context: context.progress(0.9),
 }
+
+
+class RecordingStore:
+    """Answers every write with the outcome given, and keeps what it was called with."""
+
+    def __init__(self, outcome):
+        self.outcome = outcome
+        self.calls = []
+
+    def save_progress(self, *args, **kwargs):
+        self.calls.append((args, kwargs))
+        return self.outcome
+
+
+@pytest.fixture
+def recorded(make_context, signal):
+    """Make a context over a recording store."""
+
+    def make(outcome):
+        row = RunStore().get(make_context({"n": 1}).run_id)
+        store = RecordingStore(outcome)
+        return RunContext(row, row.owner_fence, OWNER, store, signal), store
+
+    return make
+
+
+@pytest.fixture
+def boottime(monkeypatch):
+    """A boot-time clock that a test moves."""
+    readings = {"now": 5_000.0}
+    monkeypatch.setattr(context_module, "boottime_ms", lambda: readings["now"])
+    return readings
 
 
 def test_a_context_starts_from_the_stored_state(make_context):
@@ -99,11 +136,121 @@ def test_an_interruption_passes_through_except_exception(make_context, signal):
         careless_handler()
 
 
+@pytest.mark.parametrize("entry", ["save", "progress"])
+def test_every_write_names_owner_and_fence(recorded, entry):
+    context, store = recorded(Updated())
+    ENTRY_POINTS[entry](context)
+    ((args, kwargs),) = store.calls
+    assert args == (context.run_id, OWNER)
+    assert kwargs["fence"] == context.fence
+
+
+@pytest.mark.parametrize("outcome", [FenceLost(), NotFound()])
+@pytest.mark.parametrize("entry", ["save", "progress"])
+def test_a_lost_write_interrupts_and_is_no_advance(recorded, signal, entry, outcome):
+    context, _ = recorded(outcome)
+    with pytest.raises(RunInterrupted) as caught:
+        ENTRY_POINTS[entry](context)
+    assert caught.value.reason == "fence_lost"
+    assert context.state == {"n": 1}
+    assert signal.advances == 0
+
+
+@pytest.mark.parametrize("entry", ["save", "progress"])
+def test_the_stop_is_looked_at_before_the_store_is_asked(recorded, signal, entry):
+    context, store = recorded(Updated())
+    signal.reason = "stopping"
+    with pytest.raises(RunInterrupted):
+        ENTRY_POINTS[entry](context)
+    assert store.calls == []
+
+
+def test_a_save_writes_state_and_advance_at_once(make_context):
+    context = make_context()
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        context.save({"n": 2})
+    written = [q["sql"] for q in queries if "progressed_at_ms" in q["sql"].partition("WHERE")[0]]
+    updates = [sql for sql in written if sql.startswith("UPDATE")]
+    assert len(updates) == 1
+    assert "state_json" in updates[0]
+
+
+def test_a_saved_state_is_a_copy(make_context):
+    state = {"done": []}
+    context = make_context()
+    context.save(state)
+    state["done"].append(1)
+    assert context.state == {"done": []}
+
+
+def test_a_save_keeps_the_progress_shown_to_people(make_context):
+    context = make_context()
+    context.progress(0.5, "half")
+    context.save(1)
+    assert Run.objects.get().progress_json == '{"fraction":0.5,"message":"half"}'
+
+
 def test_a_cancel_request_is_seen_in_the_database(make_context):
     context = make_context()
-    assert context.cancel_requested is False
     RunStore().request_cancel(context.run_id)
     assert context.cancel_requested is True
+
+
+def test_the_database_is_asked_once_per_heartbeat_interval(
+    make_context, boottime, django_assert_num_queries
+):
+    context = make_context()
+    with django_assert_num_queries(1):
+        assert not context.cancel_requested
+        assert not context.cancel_requested
+    RunStore().request_cancel(context.run_id)
+    boottime["now"] += HEARTBEAT_INTERVAL_MS - 1
+    with django_assert_num_queries(0):
+        assert context.cancel_requested is False
+    boottime["now"] += 1
+    with django_assert_num_queries(1):
+        assert context.cancel_requested is True
+
+
+def test_a_cancel_request_that_was_seen_is_not_looked_for_again(
+    make_context, boottime, django_assert_num_queries
+):
+    context = make_context()
+    RunStore().request_cancel(context.run_id)
+    assert context.cancel_requested
+    boottime["now"] += 10 * HEARTBEAT_INTERVAL_MS
+    with django_assert_num_queries(0):
+        assert context.cancel_requested
+
+
+def test_a_request_is_not_taken_for_an_old_execution(make_context):
+    context = make_context()
+    put_back_and_own_again(context)
+    RunStore().request_cancel(context.run_id)
+    with pytest.raises(RunInterrupted) as caught:
+        _ = context.cancel_requested
+    assert caught.value.reason == "fence_lost"
+
+
+def test_a_run_that_is_gone_is_no_longer_owned(make_context):
+    context = make_context()
+    Run.unguarded.filter(pk=context.run_id).delete()
+    with pytest.raises(RunInterrupted) as caught:
+        _ = context.cancel_requested
+    assert caught.value.reason == "fence_lost"
+
+
+@pytest.mark.parametrize(("expired", "reason"), [(True, None), (False, "draining")])
+def test_other_reasons_to_stop_interrupt_a_look_for_a_request(
+    make_context, signal, expired, reason
+):
+    context = make_context()
+    signal.is_expired, signal.reason = expired, reason
+    with pytest.raises(RunInterrupted) as caught:
+        _ = context.cancel_requested
+    assert caught.value.reason == (reason or "lease_lapsed")
 
 
 def test_a_cancel_that_the_supervisor_announced_needs_no_query(
