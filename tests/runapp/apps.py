@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class RunAppConfig(AppConfig):
+    name = "tests.runapp"
+    label = "runapp"

@@ -1,0 +1,121 @@
+"""Handlers that behave well and badly. What they do outside the database goes to a file."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from django.db import connection
+
+from django_runstore.handlers import handler
+
+
+def note(run, text):
+    """Append one line to the file that the state names, as an effect outside the database."""
+    with Path(run.state["file"]).open("a") as file:
+        file.write(f"{text}\n")
+
+
+@handler("test.answer")
+def answer(run):
+    return {"answer": 42, "state": run.state}
+
+
+@handler("test.database")
+def database(run):
+    return {"name": str(connection.settings_dict["NAME"])}
+
+
+@handler("test.backend")
+def backend(run):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return {"pid": cursor.fetchone()[0]}
+
+
+@handler("test.noisy")
+def noisy(run):
+    print("handlers may print", flush=True)  # noqa: T201
+    subprocess.run(["echo", "and so may their children"], check=True)
+
+
+@handler("test.fail")
+def fail(run):
+    message = "the disk is full \0 \ud800"
+    raise RuntimeError(message)
+
+
+@handler("test.exit_once")
+def exit_once(run):
+    """Kill the own process the first time, and complete the second time."""
+    note(run, f"entered {run.fence}")
+    if run.fence == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"fence": run.fence}
+
+
+@handler("test.always_dies")
+def always_dies(run):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@handler("test.polling")
+def polling(run):
+    """Work in small steps, looking at each whether to stop."""
+    note(run, f"entered {run.fence} pid {os.getpid()}")
+    while not Path(run.state["file"] + ".done").exists():
+        run.check()
+        note(run, f"tick {run.fence}")
+        time.sleep(0.02)
+    return {"fence": run.fence}
+
+
+@handler("test.sleeping")
+def sleeping(run):
+    """Never look, but be interruptible."""
+    note(run, f"entered {run.fence} pid {os.getpid()}")
+    try:
+        while not Path(run.state["file"] + ".done").exists():
+            note(run, f"tick {run.fence}")
+            time.sleep(0.02)
+    finally:
+        note(run, f"cleaned up {run.fence}")
+    return {"fence": run.fence}
+
+
+@handler("test.deaf")
+def deaf(run):
+    """Neither look nor leave when interrupted."""
+    note(run, f"entered {run.fence} pid {os.getpid()}")
+    while not Path(run.state["file"] + ".done").exists():
+        try:
+            note(run, f"tick {run.fence}")
+            time.sleep(0.02)
+        except BaseException:  # noqa: BLE001, S112 - that is what deaf means here
+            continue
+    return {"fence": run.fence}
+
+
+@handler("test.parent")
+def parent(run):
+    """Start a process that has effects of its own, and wait for it."""
+    note(run, f"entered {run.fence} pid {os.getpid()}")
+    script = (
+        "import sys, time\n"
+        "while True:\n"
+        "    open(sys.argv[1], 'a').write('child\\n')\n"
+        "    time.sleep(0.02)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, run.state["file"]], check=True)
+
+
+@handler("test.save_late")
+def save_late(run):
+    """Sleep over everything, and then try to write."""
+    note(run, f"entered {run.fence} pid {os.getpid()}")
+    while not Path(run.state["file"] + ".go").exists():
+        time.sleep(0.02)
+    run.save({**run.state, "saved_by": run.fence})
+    note(run, f"saved {run.fence}")

@@ -1,0 +1,122 @@
+import json
+
+import pytest
+
+from django_runstore.handlers.execution import Completed, Failed, Interrupted
+from django_runstore.supervision.endings import (
+    RETRY_LATER_MS,
+    Ending,
+    RecoveryBudget,
+    WorkerExit,
+    WorkerLost,
+    first_choice,
+    last_choice,
+    outcome_of,
+    report_of,
+    second_choice,
+)
+
+PLENTY = RecoveryBudget(used=0, allowed=5)
+KILLED = WorkerExit(-9)
+
+
+def ending(outcome, worker_exit=None):
+    return Ending("run", 7, outcome, worker_exit)
+
+
+def choose(outcome, worker_exit=None, budget=PLENTY):
+    return first_choice(ending(outcome, worker_exit), budget, 1_000)
+
+
+@pytest.mark.parametrize(
+    "outcome", [Completed("1"), Failed("{}"), Interrupted("draining"), WorkerLost()], ids=repr
+)
+def test_every_transition_is_fenced(outcome):
+    first = choose(outcome)
+    second = second_choice(ending(outcome))
+    assert (first.run_id, first.fence, second.run_id, second.fence) == ("run", 7, "run", 7)
+
+
+def test_a_result_is_stored_unless_somebody_asked_to_cancel():
+    chosen = choose(Completed('{"a":1}'))
+    assert (chosen.to_status, chosen.result_json) == ("completed", '{"a":1}')
+    assert chosen.guard.cancel_requested == "absent"
+
+
+def test_a_completion_refused_by_its_guard_becomes_a_cancellation():
+    chosen = second_choice(ending(Completed("1")))
+    assert chosen.to_status == "cancelled"
+    assert chosen.guard.cancel_requested == "present"
+
+
+def test_a_failure_is_stored_and_counted_whether_or_not_it_was_to_be_cancelled():
+    chosen = choose(Failed('{"type":"X"}'))
+    assert (chosen.to_status, chosen.error_json) == ("failed", '{"type":"X"}')
+    assert chosen.guard is None
+    assert chosen.counts_failure
+
+
+@pytest.mark.parametrize("reason", ["draining", "stopping", "lease_lapsed", "not_started"])
+def test_an_interrupted_run_is_put_back_at_once_and_counts_nothing(reason):
+    chosen = choose(Interrupted(reason))
+    assert (chosen.to_status, chosen.available_at_ms) == ("suspended", None)
+    assert not chosen.counts_failure
+    assert not chosen.counts_recovery
+    assert chosen.note.payload == {"reason": reason}
+
+
+@pytest.mark.parametrize("reason", ["unknown_handler", "unreadable", "database_unavailable"])
+def test_a_run_that_would_end_the_same_way_at_once_is_put_back_for_later(reason):
+    assert choose(Interrupted(reason)).available_at_ms == 1_000 + RETRY_LATER_MS
+
+
+def test_a_cancelled_run_is_settled_only_while_the_request_stands():
+    chosen = choose(Interrupted("cancelled"))
+    assert (chosen.to_status, chosen.guard.cancel_requested) == ("cancelled", "present")
+    assert second_choice(ending(Interrupted("cancelled"))).to_status == "suspended"
+
+
+def test_a_lost_ownership_settles_nothing():
+    assert ending(Interrupted("fence_lost")).loses_ownership
+    assert not ending(Interrupted("lease_lapsed")).loses_ownership
+
+
+def test_a_lost_worker_puts_its_run_back_and_says_how_it_died():
+    chosen = choose(WorkerLost(), KILLED)
+    assert (chosen.to_status, chosen.counts_recovery) == ("suspended", True)
+    assert chosen.note.event_type == "runstore.worker.lost"
+    assert chosen.note.payload == {
+        "exit_status": -9,
+        "exit": "killed by signal 9 (SIGKILL)",
+        "recoveries": 1,
+    }
+
+
+def test_a_run_that_keeps_losing_its_workers_fails_with_the_reason():
+    chosen = choose(WorkerLost(), KILLED, RecoveryBudget(used=5, allowed=5))
+    assert chosen.to_status == "failed"
+    assert "6 times" in json.loads(chosen.error_json)["message"]
+
+
+def test_an_unstorable_outcome_fails_its_run_with_a_reason_that_can_be_stored():
+    chosen = last_choice(ending(Completed("nonsense")), "result_json is no JSON")
+    assert chosen.to_status == "failed"
+    assert "result_json is no JSON" in json.loads(chosen.error_json)["message"]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (0, "exit status 0"),
+        (78, "exit status 78"),
+        (-9, "killed by signal 9 (SIGKILL)"),
+        (-250, "killed by signal 250"),
+    ],
+)
+def test_an_exit_is_told_in_words(code, words):
+    assert str(WorkerExit(code)) == words
+
+
+@pytest.mark.parametrize("outcome", [Completed("1"), Failed("{}"), Interrupted("x")], ids=repr)
+def test_an_outcome_is_the_same_after_it_was_reported(outcome):
+    assert outcome_of(report_of("run", 7, outcome)) == outcome

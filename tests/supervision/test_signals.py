@@ -1,0 +1,60 @@
+import os
+import select
+import signal
+import threading
+
+import pytest
+
+from django_runstore.supervision.signals import StopSignals
+
+
+def is_readable(signals):
+    return bool(select.select([signals], [], [], 0)[0])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_signal_is_counted_and_wakes(number):
+    with StopSignals() as signals:
+        os.kill(os.getpid(), number)
+        select.select([signals], [], [], 5)
+        assert signals.count == 1
+        signals.clear()
+        assert not is_readable(signals)
+
+
+def test_another_thread_can_wake():
+    with StopSignals() as signals:
+        threading.Thread(target=signals.wake).start()
+        assert select.select([signals], [], [], 5)[0]
+
+
+def test_waking_never_waits_however_often_it_happens():
+    with StopSignals() as signals:
+        for _ in range(100_000):
+            signals.wake()
+        signals.clear()
+        assert not is_readable(signals)
+
+
+def test_the_signals_are_given_back():
+    before = [signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)]
+    with StopSignals() as signals:
+        assert signal.getsignal(signal.SIGTERM) not in before
+    signals.wake()
+    assert [signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)] == before
+
+
+def test_another_thread_than_the_main_one_is_refused():
+    refusals = []
+
+    def enter():
+        try:
+            with StopSignals():
+                pass
+        except RuntimeError as error:
+            refusals.append(str(error))
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert refusals == ["A supervisor has to run in the main thread of its process."]
