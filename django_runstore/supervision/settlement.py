@@ -14,7 +14,7 @@ from django.db import connections
 from django_runstore import conf
 from django_runstore.errors import RunNotFound, RunPersistenceFailed, RunStoreError
 from django_runstore.outcomes import FenceLost, GuardFailed, NotFound, Transitioned
-from django_runstore.supervision.announcements import printable
+from django_runstore.supervision.announcements import counted, printable
 from django_runstore.supervision.endings import (
     Ending,
     RecoveryBudget,
@@ -213,9 +213,9 @@ class Settler:
             pending.failures += 1
         if self.backoff.failures == 1:
             logger.warning(
-                "the database failed (%s); %d outcomes are kept and tried again",
+                "the database failed (%s); %s kept and tried again",
                 failure_name(error),
-                len(self._pending),
+                counted(len(self._pending), "outcome"),
             )
         discard_broken_connection(self.store.using)
 

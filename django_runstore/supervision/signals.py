@@ -25,11 +25,13 @@ class StopSignals:
     ``wake()``, so a loop can wait for both together with its pipes.
 
     Raises:
-        RuntimeError: on entering it outside the main thread, where Python handles no
+        RuntimeError: outside the main thread, where Python handles no
             signals and a worker would be taken to have lost its parent.
     """
 
     def __init__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("A supervisor has to run in the main thread of its process.")
         self.count = 0
         self._previous: dict[signal.Signals, Any] = {}
         self._previous_wakeup_fd = -1
@@ -39,8 +41,6 @@ class StopSignals:
 
     def __enter__(self) -> Self:
         """Take the signals over."""
-        if threading.current_thread() is not threading.main_thread():
-            raise RuntimeError("A supervisor has to run in the main thread of its process.")
         # Installed even where they were ignored: a shell starts background jobs with an
         # ignored SIGINT.
         for number in STOP_SIGNALS:
