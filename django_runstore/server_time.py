@@ -56,12 +56,10 @@ def read_server_time(using: str, read_carrier_ms: Callable[[], float]) -> Server
         django.db.Error: the server cannot be reached or refuses.
     """
     connection = connections[using]
-    if connection.in_atomic_block:
-        return _read_and_close(connection.copy(), read_carrier_ms)
     if connection.connection is None:
         # This thread has not used the database; leave no open connection behind in it.
         return _read_and_close(connection, read_carrier_ms)
-    if not connection.get_autocommit():
+    if not connection.get_autocommit():  # in atomic() too, whatever state its transaction is in
         return _read_and_close(connection.copy(), read_carrier_ms)
     return _read(connection, read_carrier_ms)
 

@@ -257,7 +257,12 @@ class TestThreads:
         stuck.start()
         try:
             assert entered.wait(30)
-            assert server.clock.now_ms() == SERVER + RESAMPLE
+            server.carrier.advance(RETRY)  # so that another attempt is due already
+            readings: list[float] = []
+            second = threading.Thread(target=lambda: readings.append(server.clock.now_ms()))
+            second.start()
+            second.join(10)
+            assert readings == [SERVER + RESAMPLE + RETRY]
         finally:
             release.set()
             stuck.join()

@@ -84,6 +84,11 @@ class TestInsideTransactions:
             transaction.set_rollback(True)
             assert read() > 0
 
+    def test_works_when_the_callers_connection_was_lost(self):
+        with transaction.atomic():
+            connection.close()
+            assert read() > 0
+
     def test_works_with_autocommit_off(self, django_assert_num_queries):
         connection.set_autocommit(False)
         try:

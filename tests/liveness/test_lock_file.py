@@ -1,6 +1,7 @@
 """The lock file that workers inherit: dead means gone and the lock can be taken."""
 
 import dataclasses
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from django_runstore import runtime_directory
+from django_runstore import conf, runtime_directory
 from django_runstore.liveness import (
     LivenessContext,
     LockState,
@@ -82,6 +83,27 @@ class TestLook:
         OwnerLock.acquire(owner).close()
         assert [look_at_lock(owner), look_at_lock(owner)] == [LockState.FREE] * 2
         assert open_descriptors_on(f"{owner.nonce}.lock") == 0
+
+    def test_child_forked_in_the_middle_of_a_look_does_not_keep_the_lock(
+        self, owner: OwnerId, monkeypatch: pytest.MonkeyPatch
+    ):
+        OwnerLock.acquire(owner).close()
+        copies: list[int] = []
+        fstat = os.fstat
+
+        def copying(descriptor: int) -> os.stat_result:
+            copies.append(os.dup(descriptor))  # what a fork in another thread does
+            return fstat(descriptor)
+
+        monkeypatch.setattr(os, "fstat", copying)
+        look_at_lock(owner)
+        monkeypatch.undo()
+        lock = os.open(conf.current().runtime_dir / f"{owner.nonce}.lock", os.O_RDWR)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if a copy still holds it
+        finally:
+            for descriptor in (lock, *copies):
+                os.close(descriptor)
 
     def test_two_observers_at_once_do_not_take_each_other_for_the_owner(self, owner: OwnerId):
         lock = OwnerLock.acquire(owner)
@@ -155,6 +177,13 @@ class TestLook:
                 path.symlink_to("/dev/null")
         assert look_at_lock(owner) is LockState.UNKNOWN
 
+    def test_link_to_a_free_lock_proves_nothing(
+        self, owner: OwnerId, runtime_dir: Path, tmp_path: Path
+    ):
+        (tmp_path / "free").touch()
+        (runtime_dir / f"{owner.nonce}.lock").symlink_to(tmp_path / "free")
+        assert look_at_lock(owner) is LockState.UNKNOWN
+
 
 class TestTouch:
     def test_keeps_cleaners_of_temporary_folders_away(self, owner: OwnerId, runtime_dir: Path):
@@ -164,6 +193,15 @@ class TestTouch:
             lock.touch()
             for path in (lock.path, runtime_dir / "scope"):
                 assert path.stat().st_mtime > 1
+
+
+def test_closing_leaves_the_lock_to_those_who_inherited_it(owner: OwnerId):
+    lock = OwnerLock.acquire(owner)
+    inherited = os.dup(lock.fileno())
+    lock.close()
+    assert look_at_lock(owner) is LockState.HELD
+    os.close(inherited)
+    assert look_at_lock(owner) is LockState.FREE
 
 
 def test_closing_twice_closes_no_other_descriptor(owner: OwnerId):
