@@ -1,5 +1,6 @@
 """Show the runs while they run: a picture that repaints itself, or plain lines in a pipe."""
 
+import json
 import sys
 import time
 from typing import TextIO
@@ -38,7 +39,7 @@ class Display:
             self._paint(runs, done)
         elif time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
             self._last_plain = time.monotonic()
-            running = ", ".join(self._line(run) for run in runs if run.status == "running")
+            running = "; ".join(self._line(run) for run in runs if run.status == "running")
             self._out.write(f"{self._clock()}  {done}/{self._total} runs done; {running}\n")
             self._out.flush()
 
@@ -61,7 +62,8 @@ class Display:
     def _line(self, run: Run) -> str:
         share = run.run_id.split("/", 1)[-1]
         owner = self._names.get(run.owner_pid or 0, f"pid {run.owner_pid}")
-        return f"{share} by {owner}, fence {run.owner_fence}"
+        done = json.loads(run.progress_json)["message"] if run.progress_json else "begun"
+        return f"{share} by {owner}, fence {run.owner_fence}: {done}"
 
     def _erase(self) -> None:
         if self._painted:

@@ -46,12 +46,14 @@ def takeovers(facts: Iterable[Fact]) -> list[Fact]:
 
 def story(facts: Iterable[Fact], names: dict[int, str]) -> str:
     """Tell the owners of one run on one line."""
-    steps = []
+    steps: list[str] = []
+    taken = 0  # the fence of a takeover, which only puts the run back
     for fact in facts:
         who = names.get(fact.pid, f"pid {fact.pid}")
         if fact.what == "stolen":
-            steps.append(f"taken over by {who}: {evidence_in_words(fact)}")
-        elif fact.what == "activated":
+            taken = fact.fence
+            steps.append(f"taken back by {who} (fence {taken}): {evidence_in_words(fact)}")
+        elif fact.what == "activated" and fact.fence != taken:
             steps.append(f"{who} (fence {fact.fence})")
     return " -> ".join(steps)
 
@@ -61,8 +63,12 @@ def evidence_in_words(fact: Fact) -> str:
     evidence = fact.payload["evidence"]
     silence_s = (evidence["checked_at_ms"] - evidence["last_heartbeat_at_ms"]) / 1000
     observed = evidence["observed"] or {}
-    seen = ", ".join(f"{key}={value}" for key, value in observed.items())
-    return f"{evidence['kind']}, silent for {silence_s:.1f} s ({seen})"
+    grounds = [f"silent for {silence_s:.1f} s"]
+    if observed.get("process") == "gone":
+        grounds.append(f"process {observed['pid']} no longer exists")
+    if observed.get("lock") == "free":
+        grounds.append("no worker of it is left")
+    return f"{', '.join(grounds)} [{evidence['kind']}]"
 
 
 def broken_orders(facts: dict[str, list[Fact]]) -> Iterator[str]:

@@ -92,7 +92,7 @@ class Demonstration:
             f"{len(self._shares)} runs, on {connection.vendor}"
         )
         self._say(
-            f"  short leases for this demonstration: a heartbeat each "
+            f"  short leases for this demonstration: a heartbeat every "
             f"{lease.heartbeat_interval_ms} ms, stale after {lease.stale_after_ms} ms "
             "(the defaults are 1,000 and 30,000)\n"
         )
@@ -165,7 +165,7 @@ class Demonstration:
         self._say("\nOwners of every run, in order:")
         for run in runs:
             share = run.run_id.split("/", 1)[1]
-            self._say(f"  {share:<14} {story(facts[run.run_id], self._names)}")
+            self._say(f"  {share:<16} {story(facts[run.run_id], self._names)}")
         unfinished = [run for run in runs if run.status != "completed"]
         if unfinished:
             return [f"{run.run_id} is {run.status}: {run.error_json}" for run in unfinished]
