@@ -25,19 +25,20 @@ class DurableTextField(_TextField):
     """
 
     def db_type(self, connection: "BaseDatabaseWrapper") -> str | None:
-        """Name the collation in the type, so that foreign keys inherit it too."""
+        """Name the bare type, which also has to serve in casts and as an array."""
         if connection.vendor == "postgresql":
             # In capitals on purpose: a type that starts with a lower-case "text" makes
             # Django build a second, pattern-matching index beside every unique one. Under
             # "C" the ordinary index already serves prefix matches.
-            return 'TEXT COLLATE "C"'
+            return "TEXT"
         return super().db_type(connection)
 
-    def cast_db_type(self, connection: "BaseDatabaseWrapper") -> str | None:
-        """Cast to the bare type; a collation is not allowed inside a cast."""
+    def db_parameters(self, connection: "BaseDatabaseWrapper") -> Any:  # noqa: ANN401 - a private type of the stubs
+        """Add the collation of the column; foreign keys take theirs over from here."""
+        parameters = super().db_parameters(connection)
         if connection.vendor == "postgresql":
-            return "text"
-        return super().cast_db_type(connection)
+            parameters["collation"] = "C"
+        return parameters
 
 
 class EpochMillisAsDatetime(Func):
