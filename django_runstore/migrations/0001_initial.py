@@ -370,8 +370,16 @@ class Migration(migrations.Migration):
                         models.F("queue"),
                         models.OrderBy(models.F("priority"), descending=True),
                         models.F("available_at_ms"),
+                        models.F("run_id"),
                         condition=models.Q(("status__in", ("pending", "suspended"))),
                         name="runstore_run_claimable",
+                    ),
+                    models.Index(
+                        models.OrderBy(models.F("priority"), descending=True),
+                        models.F("available_at_ms"),
+                        models.F("run_id"),
+                        condition=models.Q(("status__in", ("pending", "suspended"))),
+                        name="runstore_run_claimable_any",
                     ),
                     models.Index(
                         condition=models.Q(("status", "running")),
