@@ -210,9 +210,7 @@ class Batches(Leasing):
 
         def body() -> dict[str, BatchHeartbeatOutcome]:
             if not nested:
-                pulse_statements.limit_lock_wait(
-                    self.using, conf.current().lease.heartbeat_interval_ms
-                )
+                pulse_statements.begin_pulse(self.using, conf.current().lease.heartbeat_interval_ms)
             answers: dict[str, BatchHeartbeatOutcome] = {}
             for start in range(0, len(pairs), pulse_statements.MOST_RUNS):
                 part = pairs[start : start + pulse_statements.MOST_RUNS]
