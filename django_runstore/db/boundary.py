@@ -39,15 +39,17 @@ def write(using: str, body: Callable[[], T], *, attempts: int = MOST_ATTEMPTS) -
         Exception: whatever ``body`` or the database raised last.
     """
     if is_nested(using):
-        return _attempt(using, body)
+        return _join(using, body)
     for attempt in range(1, attempts):
+        commits: list[None] = []
         try:
-            return _attempt(using, body)
+            return _attempt(using, body, commits)
         except Exception as error:
-            if classify(error) != "busy":
+            # A callback that fails after the commit is no reason to write a second time.
+            if commits or classify(error) != "busy":
                 raise
         _pause(attempt)
-    return _attempt(using, body)
+    return _attempt(using, body, [])
 
 
 def is_nested(using: str) -> bool:
@@ -56,9 +58,31 @@ def is_nested(using: str) -> bool:
     return connection.in_atomic_block or not connection.get_autocommit()
 
 
-def _attempt(using: str, body: Callable[[], T]) -> T:
+def drop_lost_connection(using: str) -> None:
+    """
+    After an ``io`` failure, let go of a connection that the server has ended.
+
+    Django does so between requests only. A process without requests would otherwise go on
+    with the dead connection, and every later call would fail too.
+    """
+    connection = connections[using]
+    # Whoever opened a transaction, or turned autocommit off, finds out at its end.
+    if connection.autocommit and not connection.in_atomic_block:
+        connection.close_if_unusable_or_obsolete()
+
+
+def _attempt(using: str, body: Callable[[], T], commits: list[None]) -> T:
     with transaction.atomic(using=using):
+        transaction.on_commit(lambda: commits.append(None), using=using)
         take_write_lock(using)
+        return body()
+
+
+def _join(using: str, body: Callable[[], T]) -> T:
+    # Before the savepoint: without autocommit SQLite begins a transaction with the first
+    # write, and a savepoint opened before it would be that transaction and commit it.
+    take_write_lock(using)
+    with transaction.atomic(using=using):
         return body()
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from django.db import DatabaseError as DjangoDatabaseError
 from django.db import IntegrityError, InterfaceError, NotSupportedError
+from django.db.transaction import TransactionManagementError
 
 from django_runstore.errors import DatabaseFailure, FailureCode
 
@@ -15,10 +16,11 @@ _MOST_CAUSES: Final = 8
 _BUSY_SQLSTATES: Final = frozenset({"40001", "40P01", "55P03"})
 # Class 23: integrity constraint violation.
 _CONSTRAINT_CLASS: Final = "23"
-# Class 08: connection exception; class 58: system error; class 53: insufficient
-# resources; 57P01 to 57P03: the server is going away or not yet there.
-_IO_CLASSES: Final = frozenset({"08", "58", "53"})
-_IO_SQLSTATES: Final = frozenset({"57P01", "57P02", "57P03"})
+_IN_FAILED_TRANSACTION: Final = "25P02"
+# Class 08: connection exception; class 53: insufficient resources; class 58: system error;
+# 57P01 to 57P05: the server is going away, not yet there, or has ended an idle session, as
+# 25P03 and 25P04 do with a transaction that idles or takes too long.
+_IO_PREFIXES: Final = ("08", "53", "58", "57P", "25P03", "25P04")
 _BUSY_SQLITE: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _IO_SQLITE: Final = frozenset(
     {
@@ -45,6 +47,13 @@ def classify(error: BaseException) -> FailureCode:
         if decisive in codes:
             return decisive
     return "unknown"
+
+
+def tells_of_broken_block(error: BaseException) -> bool:
+    """Tell whether the transaction had failed before, so that nothing was even tried."""
+    return isinstance(error, TransactionManagementError) or any(
+        getattr(cause, "sqlstate", None) == _IN_FAILED_TRANSACTION for cause in _with_causes(error)
+    )
 
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
@@ -79,9 +88,7 @@ def _code_of_sqlstate(sqlstate: str) -> FailureCode | None:
         return "busy"
     if sqlstate.startswith(_CONSTRAINT_CLASS):
         return "constraint"
-    if sqlstate in _IO_SQLSTATES or sqlstate[:2] in _IO_CLASSES:
-        return "io"
-    return None
+    return "io" if sqlstate.startswith(_IO_PREFIXES) else None
 
 
 def _code_of_sqlite(code: int) -> FailureCode | None:
@@ -94,10 +101,11 @@ def _code_of_sqlite(code: int) -> FailureCode | None:
 
 
 def _is_lost_connection(error: BaseException) -> bool:
-    # psycopg reports a dropped or refused connection as an OperationalError without an
-    # SQLSTATE; Django wraps it and keeps it as the cause, so only the driver's own counts.
+    # psycopg reports a dropped, refused or timed out connection as an OperationalError, or a
+    # kind of it, without an SQLSTATE; Django wraps it and keeps it as the cause, so only the
+    # driver's own counts.
     return (
-        type(error).__name__ == "OperationalError"
+        any(kind.__name__ == "OperationalError" for kind in type(error).__mro__)
         and not isinstance(error, DjangoDatabaseError)
         and getattr(error, "sqlstate", "") is None
     )

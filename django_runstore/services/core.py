@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from django.db import Error as DjangoError
-from django.db.transaction import TransactionManagementError
+from django.db import connections
 
 from django_runstore import conf
 from django_runstore.arbiters import Lease, LeaseArbiter, arbiter_for
 from django_runstore.arbiters.lease import Decision, Request
 from django_runstore.clocks import Clock, clock_for
 from django_runstore.db.backends import has_one_writer
-from django_runstore.db.boundary import MOST_ATTEMPTS, is_nested, write
-from django_runstore.db.failures import classify
+from django_runstore.db.boundary import MOST_ATTEMPTS, drop_lost_connection, write
+from django_runstore.db.failures import classify, tells_of_broken_block
 from django_runstore.errors import (
     DatabaseFailure,
     FailureCode,
@@ -41,8 +41,8 @@ T = TypeVar("T")
 
 _DATABASE_FAILED: Final = "database operation failed"
 _READ_BEFORE_WRITE: Final = (
-    "the surrounding transaction had read before this write and SQLite cannot upgrade it; "
-    'set OPTIONS["transaction_mode"] = "IMMEDIATE" on this database'
+    "the surrounding transaction began without SQLite's write lock, and one that has read by "
+    'then cannot wait for it; set OPTIONS["transaction_mode"] = "IMMEDIATE" on this database'
 )
 _BROKEN_BLOCK: Final = "the surrounding atomic block is broken; leave it before using the store"
 
@@ -209,9 +209,11 @@ class StoreCore:
         except RunStoreError:
             raise
         except (DjangoError, OSError) as error:
-            broken = isinstance(error, TransactionManagementError)
+            broken = tells_of_broken_block(error)
             # A broken block quotes what broke it, which is not what happened here.
             code = "unknown" if broken else classify(error)
+        if code == "io":
+            drop_lost_connection(self.using)
         # Raised after the handler: inside it the driver's exception, which quotes the
         # failing row, would travel along as the context.
         raise self._failure(operation, code, broken=broken)
@@ -220,7 +222,8 @@ class StoreCore:
         kind = RunConstraint if code == "constraint" else RunPersistenceFailed
         category = kind.code
         detail: dict[str, str | int | bool | None] = {"category": category, "cause": code}
-        if code == "busy" and has_one_writer(self.using) and is_nested(self.using):
+        in_block = connections[self.using].in_atomic_block
+        if code == "busy" and in_block and has_one_writer(self.using):
             detail["hint"] = _READ_BEFORE_WRITE
         if broken:
             detail["hint"] = _BROKEN_BLOCK
