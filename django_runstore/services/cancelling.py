@@ -1,6 +1,7 @@
 """Ask a run to stop, and acknowledge having seen it. Spec: run-store 4.3 and 12."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db.models import F, Value
@@ -49,14 +50,8 @@ class Cancelling(StoreCore):
         operation = "request_cancel"
         identifier = arguments.text(operation, run_id)
         requested_at_ms = self._literal(operation, now_ms)
-
-        def body() -> CancelOutcome:
-            run = Run.unguarded.using(self.using).filter(pk=identifier)
-            if self._request(run, requested_at_ms):
-                return CancelRequested(requested_at_ms)
-            return _judge_miss(operation, run.values(*_JUDGED))
-
-        return self._write(operation, body)
+        run = Run.unguarded.using(self.using).filter(pk=identifier)
+        return self._write(operation, lambda: _ask(operation, run, run, requested_at_ms))
 
     def request_cancel_lineage(self, run_id: str, now_ms: int | None = None) -> CancelOutcome:
         """
@@ -73,17 +68,11 @@ class Cancelling(StoreCore):
         operation = "request_cancel_lineage"
         identifier = arguments.text(operation, run_id)
         requested_at_ms = self._literal(operation, now_ms)
-
-        def body() -> CancelOutcome:
-            members = Run.objects.using(self.using).lineage_of(identifier)
-            rounds = Run.unguarded.using(self.using).filter(
-                pk__in=members.order_by().values("run_id")
-            )
-            if self._request(rounds, requested_at_ms):
-                return CancelRequested(requested_at_ms)
-            return _judge_miss(operation, members.values(*_JUDGED))
-
-        return self._write(operation, body)
+        members = Run.objects.using(self.using).lineage_of(identifier)
+        # Locked in the subquery, because an UPDATE locks in no order of its own.
+        asked = _unasked(members).select_for_update(no_key=True).order_by("run_id")
+        rounds = Run.unguarded.using(self.using).filter(pk__in=asked.values("run_id"))
+        return self._write(operation, lambda: _ask(operation, rounds, members, requested_at_ms))
 
     def acknowledge_cancel(
         self,
@@ -124,19 +113,48 @@ class Cancelling(StoreCore):
         """Admit a reading that is stored as it is, with no bound against the store's clock."""
         return self._now(operation) if now_ms is None else arguments.timestamp(operation, now_ms)
 
-    def _request(self, runs: Any, requested_at_ms: int) -> int:  # noqa: ANN401 - an unguarded queryset
-        return int(
-            runs.filter(cancel_requested_at_ms__isnull=True, status__in=LIVE_STATUSES).update(
-                cancel_requested_at_ms=requested_at_ms
-            )
-        )
-
     arequest_cancel = twin(request_cancel)
     arequest_cancel_lineage = twin(request_cancel_lineage)
     aacknowledge_cancel = twin(acknowledge_cancel)
 
 
-def _judge_miss(operation: str, rounds: Iterable[dict[str, Any]]) -> CancelOutcome:
+@dataclass(frozen=True, slots=True)
+class _Missed:
+    """A live run that nobody has asked, though it was to be asked just now."""
+
+    run_id: str
+
+
+def _ask(operation: str, runs: Any, members: Any, requested_at_ms: int) -> CancelOutcome:  # noqa: ANN401 - querysets of both managers
+    """
+    Record the request on ``runs``, or say why none of ``members`` took it.
+
+    A run that was committed between the two statements is found by the second only, live
+    and not asked: it is asked then. One that still is not was kept from being written.
+    """
+    answer = _ask_once(operation, runs, members, requested_at_ms)
+    if isinstance(answer, _Missed):
+        answer = _ask_once(operation, runs, members, requested_at_ms)
+    if isinstance(answer, _Missed):
+        raise RunPersistenceFailed(
+            operation,
+            "guarded cancellation update missed a live unrequested row",
+            {"run_id": answer.run_id, "stage": "write-invariant"},
+        )
+    return answer
+
+
+def _ask_once(operation: str, runs: Any, members: Any, at_ms: int) -> CancelOutcome | _Missed:  # noqa: ANN401 - as _ask
+    if _unasked(runs).update(cancel_requested_at_ms=at_ms):
+        return CancelRequested(at_ms)
+    return _judge_miss(operation, members.values(*_JUDGED))
+
+
+def _unasked(runs: Any) -> Any:  # noqa: ANN401 - a queryset of either manager
+    return runs.filter(cancel_requested_at_ms__isnull=True, status__in=LIVE_STATUSES)
+
+
+def _judge_miss(operation: str, rounds: Iterable[dict[str, Any]]) -> CancelOutcome | _Missed:
     """
     Say why nothing was updated: the status is judged before the column.
 
@@ -153,11 +171,7 @@ def _judge_miss(operation: str, rounds: Iterable[dict[str, Any]]) -> CancelOutco
             if not isinstance(answer, AlreadyRequested):
                 answer = Terminal(RunStatus(status))
         elif requested_at_ms is None:
-            raise RunPersistenceFailed(
-                operation,
-                "guarded cancellation update missed a live unrequested row",
-                {"run_id": run_id, "stage": "write-invariant"},
-            )
+            return _Missed(run_id)
         else:
             answer = AlreadyRequested(requested_at_ms)
     return answer
