@@ -26,6 +26,7 @@ from django_runstore.states import RunStatus
 _CONTRACT: Final = "violates the durable contract"
 _TEXT: Final = "must be well-formed durable text"
 _TIMESTAMP: Final = "must be a non-negative safe integer"
+_LARGEST_QUEUE_BYTES: Final = 512
 _MOST_OBSERVED: Final = 16
 _LARGEST_OBSERVED_BYTES: Final = 2_048
 _SMALLEST_PRIORITY: Final = -(2**31)
@@ -50,6 +51,14 @@ def label(operation: str, value: object, field: str) -> str:
     if type(value) is str and not value:
         return ""
     return text(operation, value, field)
+
+
+def queue(operation: str, value: object) -> str:
+    """Admit the name of a queue: an identifier that fits into an index entry beside a run id."""
+    admitted = durable_text(value)
+    if admitted is None or len(admitted.encode()) > _LARGEST_QUEUE_BYTES:
+        refuse(operation, "queue", f"{_TEXT} of at most {_LARGEST_QUEUE_BYTES} bytes")
+    return admitted
 
 
 def timestamp(operation: str, value: object, field: str = "now_ms") -> int:

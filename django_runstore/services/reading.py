@@ -47,7 +47,7 @@ class Reading(StoreCore):
             lineage_id: The logical run this is a round of; given together with ``round_ordinal``.
             round_ordinal: Position within the lineage, unique there.
             handler: Name of the handler that executes the run; empty for hosts of their own.
-            queue: Which supervisors may claim it.
+            queue: Which supervisors may claim it; at most 512 bytes.
             priority: Higher runs first; a 32-bit integer.
             available_at_ms: ``claim_many`` leaves the run alone until then; by default now.
 
@@ -65,7 +65,7 @@ class Reading(StoreCore):
         ordinal = _ancestry(operation, round_ordinal, safe_integer)
         columns = {
             "handler": arguments.label(operation, handler, "handler"),
-            "queue": arguments.text(operation, queue, "queue"),
+            "queue": arguments.queue(operation, queue),
             "priority": arguments.priority(operation, priority),
             "available_at_ms": arguments.optional_timestamp(
                 operation, available_at_ms, "available_at_ms"
