@@ -136,3 +136,26 @@ def test_no_run_id_is_reserved_for_companion_streams(world: World):
     reserved = "flows.companion/run-store/" + "0" * 64
     world.pending(reserved)
     assert world.store.get(reserved).run_id == reserved
+
+
+@pytest.mark.parametrize("queue", ["", "q" * 513, "字" * 171, None, 1, "\ud800"])
+def test_a_queue_is_text_that_fits_into_an_index_beside_a_run_id(store, queue):
+    with pytest.raises(InvalidRun) as caught:
+        store.create("x", "{}", queue=queue)
+    assert caught.value.detail == {
+        "field": "queue",
+        "detail": "must be well-formed durable text of at most 512 bytes",
+    }
+
+
+@pytest.mark.parametrize("priority", [-(2**31) - 1, 2**31, 1.0, True, None, "1"])
+def test_a_priority_is_a_32_bit_integer(store, priority):
+    with pytest.raises(InvalidRun) as caught:
+        store.create("x", "{}", priority=priority)
+    assert caught.value.detail["field"] == "priority"
+
+
+def test_the_extremes_of_a_priority_are_admitted(store):
+    for number, priority in enumerate((-(2**31), 2**31 - 1)):
+        store.create(f"x-{number}", "{}", priority=priority)
+        assert store.get(f"x-{number}").priority == priority
