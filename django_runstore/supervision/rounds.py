@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from django_runstore.supervision.executions import Executions
     from django_runstore.supervision.lease_keeper import LeaseKeeper
     from django_runstore.supervision.settlement import Settler
+    from django_runstore.supervision.sweep_report import SweepReport
 
 logger = logging.getLogger("django_runstore.supervision")
 
@@ -65,7 +66,7 @@ class Rounds:
         executions: Executions,
         keeper: LeaseKeeper,
         settler: Settler,
-        sweep: Callable[[], object],
+        sweep: Callable[[], SweepReport],
     ) -> None:
         settings = conf.current()
         self._store = store
@@ -166,7 +167,9 @@ class Rounds:
             return
         self._sweep_timer.restart()
         try:
-            self._sweep()
+            if self._sweep().taken:
+                # Most likely for whoever looks first.
+                self.claim_soon()
             for run_id, fence in strays(self._store.using, self._owner, self._executions):
                 logger.warning("run %s: owned without being executed", printable(run_id))
                 self._settler.add(Ending(run_id, fence, Interrupted(UNANSWERED)))

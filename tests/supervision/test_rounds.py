@@ -8,6 +8,7 @@ from django_runstore.services import RunStore
 from django_runstore.supervision.crew import Place
 from django_runstore.supervision.rounds import Rounds
 from django_runstore.supervision.settlement import Settler
+from django_runstore.supervision.sweep_report import SweepAnswer, SweepReport, SweptRun
 
 pytestmark = pytest.mark.django_db
 
@@ -66,7 +67,7 @@ def quick(settings):
 
 @pytest.fixture
 def make_rounds():
-    def make(store=None, sweep=lambda: None):
+    def make(store=None, sweep=SweepReport):
         store = store or RunStore()
         rounds = Rounds(
             store,
@@ -193,10 +194,19 @@ def test_a_sweep_that_breaks_keeps_nothing_else_from_going_on(make_rounds, submi
 
 def test_nothing_is_swept_while_an_ownership_awaits_its_confirmation(make_rounds):
     swept = []
-    rounds = make_rounds(sweep=lambda: swept.append(1))
+    rounds = make_rounds(sweep=lambda: swept.append(1) or SweepReport())
     rounds._keeper.is_confirmed = False
     rounds.look_for_the_dead()
     assert swept == []
+
+
+def test_what_a_sweep_put_back_is_claimed_without_waiting_for_the_next_poll(make_rounds, settings):
+    settings.RUNSTORE = {"POLL_INTERVAL_MS": 60_000}
+    swept = SweptRun("run", "ownership", SweepAnswer.PUT_BACK, "host pid 1", 30_001, "dead")
+    rounds = make_rounds(sweep=lambda: SweepReport((swept,)))
+    rounds.claim(PLACES)
+    rounds.look_for_the_dead()
+    assert rounds.next_claim_in_ms() == 0
 
 
 def test_a_stray_is_put_back_with_a_reason(make_rounds, submit):
