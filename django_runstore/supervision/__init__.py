@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from django_runstore.supervision.pulse import Pulse
-    from django_runstore.supervision.supervisor import Supervisor
+    from django_runstore.supervision.supervisor import Supervisor, SupervisorOptions
     from django_runstore.supervision.sweeper import Sweeper
 
-__all__ = ["Pulse", "Supervisor", "Sweeper"]
+__all__ = ["Pulse", "Supervisor", "SupervisorOptions", "Sweeper"]
 
 _MODULES: Final = {
     "Pulse": "django_runstore.supervision.pulse",
     "Supervisor": "django_runstore.supervision.supervisor",
+    "SupervisorOptions": "django_runstore.supervision.supervisor",
     "Sweeper": "django_runstore.supervision.sweeper",
 }
 

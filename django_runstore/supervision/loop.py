@@ -12,9 +12,11 @@ from django_runstore.clocks import boottime_ms
 from django_runstore.supervision.announcements import counted
 from django_runstore.supervision.crew import Ended
 from django_runstore.supervision.ownership_news import Lost
+from django_runstore.supervision.pauses import Timer
 from django_runstore.supervision.rounds import KILL_AFTER_MS
 
 if TYPE_CHECKING:
+    from django_runstore.liveness import OwnerLock
     from django_runstore.supervision.crew import Crew, Place
     from django_runstore.supervision.executions import Executions
     from django_runstore.supervision.lease_keeper import LeaseKeeper
@@ -32,6 +34,9 @@ LAST_ATTEMPTS_MS: Final = 5_000
 """How long settling goes on after a second stop signal."""
 
 SHORTEST_NAP_MS: Final = 20
+
+TOUCH_LOCK_MS: Final = 60 * 60 * 1000
+"""How often the lock file is marked as in use."""
 
 
 class ExitStatus(IntEnum):
@@ -65,6 +70,7 @@ class Loop:
 
     Args:
         news: What the keeper's thread finds out about the ownerships.
+        lock: The owner's, held by whoever calls.
     """
 
     def __init__(
@@ -78,6 +84,7 @@ class Loop:
         rounds: Rounds,
         signals: StopSignals,
         news: OwnershipNews,
+        lock: OwnerLock,
     ) -> None:
         self._options = options
         self._crew = crew
@@ -87,6 +94,9 @@ class Loop:
         self._rounds = rounds
         self._signals = signals
         self._news = news
+        self._lock = lock
+        self._lock_timer = Timer(TOUCH_LOCK_MS, jitter=True)
+        self._lock_timer.restart()
         self._lease = conf.current().lease
         self._signals_taken = 0
         self._leave_at_ms: float | None = None
@@ -117,6 +127,7 @@ class Loop:
         self._executions.enforce_stops()
         self._executions.settled(self._settler.attempt(may_settle=self._executions.may_settle))
         self._rounds.look_for_requests()
+        self._touch_lock()
         if self._is_stopping:
             for place in self._executions.idle_places():
                 self._crew.dismiss(place)
@@ -135,6 +146,16 @@ class Loop:
         # One look, and that with all workers there.
         is_complete = len(places) == len(self._crew.places)
         return places if is_complete and not self._rounds.has_looked else []
+
+    def _touch_lock(self) -> None:
+        """Keep cleaners of temporary folders away from the lock file."""
+        if self._lock_timer.remaining_ms() > 0:
+            return
+        self._lock_timer.restart()
+        try:
+            self._lock.touch()
+        except OSError as error:
+            logger.warning("the lock file could not be touched: %s", error.strerror)
 
     # --- when ---------------------------------------------------------------------
 

@@ -138,6 +138,7 @@ class Supervisor:
                 rounds=rounds,
                 signals=signals,
                 news=news,
+                lock=lock,
             )
             self._announce(owner)
             keeper.start()
