@@ -1,91 +1,78 @@
-"""The sweeper: looks for what dead processes hold, and takes it back on evidence."""
+"""
+The sweeper: take back what dead owners left, on evidence, and nothing else.
+
+Stateless apart from what it has seen: it may be killed at any moment, and any number of
+them may run side by side. How long a run has been running never matters.
+"""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
-
-from django.db import Error as DjangoError
-from django.db import transaction
-from django.db.models import Q
+import math
+from typing import TYPE_CHECKING, Final
 
 from django_runstore import conf
-from django_runstore.clocks import boottime_ms, clock_for, takeovers_blocked
-from django_runstore.db.failures import classify
-from django_runstore.db.lock_wait import limit_lock_wait
-from django_runstore.errors import RunNotFound, RunStoreError
-from django_runstore.liveness import gather_claim_evidence, gather_evidence
-from django_runstore.models import Run
+from django_runstore.clocks import boottime_ms, takeovers_blocked
 from django_runstore.services import RunStore
-from django_runstore.states import RunStatus
+from django_runstore.supervision.announcements import printable
+from django_runstore.supervision.examination import Examiner
+from django_runstore.supervision.sightings import Window
+from django_runstore.supervision.stale_rows import Page, stale_claims, stale_running
 from django_runstore.supervision.sweep_report import (
-    CLAIMANT_MAY_LIVE,
-    CLOCK_MOVED,
-    OWNER_MAY_LIVE,
+    NEEDS_A_PERSON,
+    TAKEN,
+    HeldAs,
+    SweepAnswer,
     SweepReport,
+    SweptRun,
 )
-from django_runstore.supervision.takeover import RunMovedError, clear_claim, take_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
 
     from django_runstore.clocks import Clock
     from django_runstore.durations import LeaseDurations
     from django_runstore.owners import OwnerId
-    from django_runstore.snapshots import RunRow
+    from django_runstore.supervision.sightings import Sighting
 
 logger = logging.getLogger("django_runstore.supervision")
 
-PAGE: Final = 200
-"""Rows read at once; a sweep goes on until there are no more."""
-
 INTERVALS_UNCHANGED: Final = 2
-"""For how many heartbeat intervals a stamp must have stood still before this sweeper's eyes."""
+"""For how many heartbeat intervals a stale stamp has to be seen unchanged."""
 
 INTERVALS_APART: Final = 4
-"""Looks further apart than this are no watching: the sweeper itself was asleep."""
+"""Looks further apart than this, and than a third of stale-after, are no watching."""
 
-_OWNER: Final = ("owner_host_id", "owner_pid", "owner_nonce", "heartbeat_at_ms", "owner_fence")
-_CLAIM: Final = ("claim_host_id", "claim_pid", "claim_nonce", "claimed_at_ms", "fence")
-
-
-@dataclass(slots=True)
-class _Watched:
-    stamp: tuple[object, ...]
-    since_ms: float
-    seen_ms: float
-
-
-@dataclass(slots=True)
-class _Findings:
-    """A report in the making."""
-
-    lists: dict[str, list[Any]] = field(default_factory=dict)
-
-    def add(self, name: str, entry: object) -> None:
-        self.lists.setdefault(name, []).append(entry)
-
-    def report(self) -> SweepReport:
-        return SweepReport(**{name: tuple(found) for name, found in self.lists.items()})
+LARGEST_WINDOW: Final = 500
+"""How many stale claims, and as many stale runs, one sweep looks at."""
 
 
 class Sweeper:
     """
-    Take back runs and claims of holders that are stale *and* provably gone.
+    Looks for stale claims and stale running runs, and takes them from holders that are dead.
 
-    A row is touched only after this sweeper has itself seen its stamp unchanged for two
-    heartbeat intervals, so that neither a clock that jumps nor a lock that was waited for can
-    take a run from a live owner. That memory is all the state there is: a sweeper can be
-    killed at any moment, and any number may work at once.
+    A row is taken only when its stamp is stale, *and* this sweeper has itself seen it
+    unchanged for two heartbeat intervals, *and* every liveness check calls its holder dead.
+    So neither a clock that jumps nor a queue for a lock takes a run from a living owner.
+    Keep one sweeper and call ``sweep_once()`` about once per interval; the first call can
+    only watch.
 
     Args:
         using: Database alias.
-        observer: Who takes things over, and vouches for the evidence.
-        clock: The store's clock by default.
-        lease: ``RUNSTORE["LEASE"]`` by default.
-        dry_run: Only report what would be done.
-        read_boottime_ms: The clock for watching; replaced in tests.
+        observer: Who looks; the takeovers are made, for one transaction, in its name.
+        clock: What stamps are compared with; by default the store's.
+        lease: The durations; by default ``RUNSTORE["LEASE"]``.
+        store: By default one over ``using`` and ``clock``.
+        dry_run: Write nothing, and only say what would be done.
+        window: How many rows of each kind one sweep looks at, which also bounds its memory.
+        read_boottime_ms: The clock of the observations; replaced in tests.
+
+    Example::
+
+        sweeper = Sweeper("default", OwnerId.for_this_process())
+        while not stopping.wait(1):
+            for swept in sweeper.sweep_once().taken:
+                print(swept.run_id, swept.answer, swept.reason)
     """
 
     def __init__(
@@ -94,119 +81,130 @@ class Sweeper:
         observer: OwnerId,
         clock: Clock | None = None,
         lease: LeaseDurations | None = None,
+        store: RunStore | None = None,
         *,
         dry_run: bool = False,
+        window: int = LARGEST_WINDOW,
         read_boottime_ms: Callable[[], float] = boottime_ms,
     ) -> None:
+        self._store = RunStore(using, clock=clock) if store is None else store
         self._using = using
-        self._observer = observer
-        self._clock = clock_for(using) if clock is None else clock
+        self._clock = self._store.clock if clock is None else clock
         self._lease = conf.current().lease if lease is None else lease
-        self._store = RunStore(using, clock=self._clock)
+        self._longest_gap_ms = max(
+            INTERVALS_APART * self._lease.heartbeat_interval_ms, self._lease.stale_after_ms / 3
+        )
         self._dry_run = dry_run
         self._read_boottime_ms = read_boottime_ms
-        self._watching: dict[tuple[str, str], _Watched] = {}
+        self._claims = Window(window)
+        self._runs = Window(window)
+        self._examiner = Examiner(
+            self._store,
+            observer,
+            self._clock,
+            lock_wait_ms=self._lease.heartbeat_interval_ms,
+            dry_run=dry_run,
+        )
+
+    @property
+    def patience_ms(self) -> int:
+        """How long a stale row has to be seen unchanged, in milliseconds."""
+        return INTERVALS_UNCHANGED * self._lease.heartbeat_interval_ms
 
     def sweep_once(self) -> SweepReport:
         """
-        Look at every stale claim and every stale running run once.
+        Look once at claims and running runs, and take what can be taken.
 
-        A row that makes trouble is reported and left alone; it does not hold up the rest.
+        Each row is judged by itself: one that cannot be read, or whose check fails, is in
+        the report and keeps no other from being looked after. A lost race is in the report
+        too.
 
         Raises:
-            django.db.Error: the rows could not even be listed.
+            RunPersistenceFailed, django.db.Error, OSError: the database is away or stays
+                busy. What was taken until then is taken; observation begins anew.
         """
-        findings = _Findings()
-        stale_ms = self._clock.now_ms() - self._lease.stale_after_ms
-        seen: dict[tuple[str, str], _Watched] = {}
-        claims = Q(claim_host_id__isnull=False, claimed_at_ms__lt=stale_ms)
-        for row in self._pages(claims, _CLAIM):
-            if self._is_ripe("claim", row, _CLAIM, seen, findings):
-                self._isolated(row["run_id"], self._sweep_claim, findings)
-        owned = Q(status=RunStatus.RUNNING, heartbeat_at_ms__lt=stale_ms)
-        for row in self._pages(owned, _OWNER):
-            if self._is_ripe("owner", row, _OWNER, seen, findings):
-                self._isolated(row["run_id"], self._sweep_run, findings)
-        # Whatever was not seen this time has moved, and is forgotten.
-        self._watching = seen
-        return findings.report()
-
-    def _pages(self, stale: Q, columns: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
-        """Walk by id, so that rows which cannot be taken do not hide those behind them."""
-        after = ""
-        while True:
-            with transaction.atomic(using=self._using):
-                # A table that a migration has locked must not stop the supervisor's loop.
-                limit_lock_wait(self._using, self._lease.heartbeat_interval_ms)
-                runs = Run.objects.using(self._using).filter(stale, run_id__gt=after)
-                page = list(runs.order_by("run_id").values("run_id", *columns)[:PAGE])
-            yield from page
-            if len(page) < PAGE:
-                return
-            after = page[-1]["run_id"]
-
-    def _is_ripe(
-        self,
-        role: str,
-        row: Mapping[str, Any],
-        columns: tuple[str, ...],
-        seen: dict[tuple[str, str], _Watched],
-        findings: _Findings,
-    ) -> bool:
-        """Watch a stamp; true once it has stood still for long enough before our eyes."""
-        key = role, row["run_id"]
-        stamp = tuple(row[column] for column in columns)
-        now_ms = self._read_boottime_ms()
-        interval_ms = self._lease.heartbeat_interval_ms
-        watched = self._watching.get(key)
-        apart_ms = max(INTERVALS_APART * interval_ms, self._lease.stale_after_ms / 3)
-        if watched is None or watched.stamp != stamp or now_ms - watched.seen_ms > apart_ms:
-            watched = _Watched(stamp, now_ms, now_ms)
-        watched.seen_ms = now_ms
-        seen[key] = watched
-        if now_ms - watched.since_ms >= INTERVALS_UNCHANGED * interval_ms:
-            return True
-        findings.add("watched", row["run_id"])
-        return False
-
-    def _isolated(
-        self, run_id: str, sweep: Callable[[RunRow, _Findings], None], findings: _Findings
-    ) -> None:
+        self._examiner.begin()
         try:
-            sweep(self._store.get(run_id), findings)
-        except RunMovedError as moved:
-            findings.add("moved", (run_id, moved.code))
-        except RunNotFound:
-            findings.add("moved", (run_id, "not_found"))
-        except RunStoreError as error:
-            findings.add("broken", (run_id, error.code))
-        except DjangoError as error:
-            findings.add("broken", (run_id, classify(error)))
+            # Read before asking about jumps: reading is what discovers one.
+            self._clock.now_ms()
+            if takeovers_blocked(self._clock):
+                self._forget()
+                return SweepReport(takeovers_blocked=True, dry_run=self._dry_run)
+            # Claims first: a claim whose holder died in the middle of a takeover keeps the
+            # run below it from being taken.
+            swept = [*self._sweep(self._claims, "claim"), *self._sweep(self._runs, "ownership")]
+        except Exception:
+            # A database that stalls for this process may stall for the owners too.
+            self._forget()
+            raise
+        return SweepReport(tuple(swept), has_more=not self._is_round(), dry_run=self._dry_run)
 
-    def _sweep_claim(self, row: RunRow, findings: _Findings) -> None:
-        evidence = gather_claim_evidence(row, self._observer, self._clock)
-        if evidence is None:
-            findings.add("unproven", (row.run_id, self._why_not(CLAIMANT_MAY_LIVE)))
-            return
-        if not self._dry_run:
-            clear_claim(self._store, row, self._observer, evidence)
-        findings.add("claims_cleared", row.run_id)
+    def _is_round(self) -> bool:
+        """Tell whether a round over all stale rows ends here, and begin the next one if so."""
+        windows = (self._claims, self._runs)
+        is_round = all(window.has_been_round for window in windows)
+        if is_round:
+            for window in windows:
+                window.has_been_round = False
+        return is_round
 
-    def _sweep_run(self, row: RunRow, findings: _Findings) -> None:
-        evidence = gather_evidence(row, self._observer, self._clock)
-        if evidence is None:
-            findings.add("unproven", (row.run_id, self._why_not(OWNER_MAY_LIVE)))
-            return
-        status = take_back(
-            self._store,
-            row,
-            self._observer,
-            evidence,
-            max_recoveries=conf.current().max_recoveries,
-            lock_timeout_ms=self._lease.heartbeat_interval_ms,
-            dry_run=self._dry_run,
+    def _forget(self) -> None:
+        self._claims.forget()
+        self._runs.forget()
+
+    def _sweep(self, window: Window, held_as: HeldAs) -> list[SweptRun]:
+        now_ms = math.floor(self._clock.now_ms())
+        page = Page(
+            self._using,
+            after=window.after,
+            size=window.size,
+            stale_before_ms=now_ms - self._lease.stale_after_ms,
+            lock_wait_ms=self._lease.heartbeat_interval_ms,
         )
-        findings.add("put_back" if status == RunStatus.SUSPENDED else str(status), row.run_id)
+        began_ms = self._read_boottime_ms()
+        if began_ms - window.looked_at_ms > self._longest_gap_ms:
+            # This process was stopped, or the machine slept; and the owners perhaps as well.
+            window.forget()
+        is_claim = held_as == "claim"
+        rows = stale_claims(page) if is_claim else stale_running(page)
+        ended_ms = self._read_boottime_ms()
+        if ended_ms - began_ms > self._lease.heartbeat_interval_ms:
+            # Whatever held this read up may have held up the beats as well.
+            window.forget()
+        window.look(rows, began_ms, ended_ms)
+        examine = self._examiner.claim if is_claim else self._examiner.run
+        swept: list[SweptRun] = []
+        for sighting in window.sightings():
+            if window.unchanged_ms(sighting) < self.patience_ms:
+                answer, reason = SweepAnswer.WATCHED, "not yet seen unchanged for long enough"
+            else:
+                answer, reason = examine(sighting.row)
+                sighting.is_examined = True
+            swept.append(self._report(sighting, held_as, answer, reason, now_ms))
+        window.move_on()
+        return swept
 
-    def _why_not(self, otherwise: str) -> str:
-        return CLOCK_MOVED if takeovers_blocked(self._clock) else otherwise
+    def _report(
+        self,
+        sighting: Sighting,
+        held_as: HeldAs,
+        answer: SweepAnswer,
+        reason: str,
+        now_ms: int,
+    ) -> SweptRun:
+        """Put the row into the report, and into the log when there is something new to say."""
+        row = sighting.row
+        swept = SweptRun(
+            row.run_id, held_as, answer, row.holder.describe(), now_ms - row.stamp_ms, reason
+        )
+        if answer not in {SweepAnswer.WATCHED, sighting.said} and not self._dry_run:
+            sighting.said = answer
+            level = logging.WARNING if answer in TAKEN | NEEDS_A_PERSON else logging.INFO
+            logger.log(
+                level,
+                "run %s: %s",
+                printable(row.run_id),
+                swept.describe(),
+                extra={"run_id": row.run_id, "answer": str(answer)},
+            )
+        return swept
