@@ -14,8 +14,6 @@ from devtools.environment import ROOT, Environment
 # What `python -m django_runstore.testing.postgres` exits with when there is no PostgreSQL.
 UNAVAILABLE_STATUS = 69
 
-PYTEST_NO_TESTS = 5
-
 
 @dataclass(frozen=True, slots=True)
 class LegResult:
