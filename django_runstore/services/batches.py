@@ -27,7 +27,7 @@ from django_runstore.owners import OwnerId
 from django_runstore.rows import decode_run
 from django_runstore.services import arguments
 from django_runstore.services.core import LOCKED_COLUMNS, LockedRun, locked_run
-from django_runstore.services.facts import Fact, append_facts
+from django_runstore.services.facts import Fact
 from django_runstore.services.leasing import Leasing
 from django_runstore.services.twin import twin
 from django_runstore.snapshots import ClaimedRun, RunRow
@@ -176,7 +176,7 @@ class Batches(Leasing):
             )
             for locked, _, fence in granted
         ]
-        append_facts(self.using, facts, self._now("claim_many"))
+        self._append_facts("claim_many", facts)
 
     def heartbeat_many(
         self,

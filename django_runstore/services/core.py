@@ -269,11 +269,7 @@ class StoreCore:
         changes: Mapping[str, Any],
         facts: Sequence[Fact] = (),
     ) -> None:
-        """
-        Write the row once and append its facts, under the lock that the caller holds.
-
-        Facts are dated by the store's clock, whatever reading the caller brought.
-        """
+        """Write the row once and append its facts, under the lock that the caller holds."""
         columns = dict(changes)
         if facts:
             columns["ownership_seq"] = row.ownership_seq + len(facts)
@@ -288,7 +284,14 @@ class StoreCore:
                 {"run_id": row.run_id, "stage": "write-invariant"},
             )
         if facts:
-            append_facts(self.using, [(row.run_id, row.ownership_seq, facts)], self._now(operation))
+            self._append_facts(operation, [(row.run_id, row.ownership_seq, facts)])
+
+    def _append_facts(
+        self, operation: str, rows: Sequence[tuple[str, int, Sequence[Fact]]]
+    ) -> None:
+        """Append facts, dated by the store's clock whatever reading the caller brought."""
+        if rows:
+            append_facts(self.using, rows, self._now(operation))
 
 
 def lease_columns(lease: Lease) -> dict[str, Any]:

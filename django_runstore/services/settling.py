@@ -1,9 +1,9 @@
 """Move an owned run on, one or many. Spec: run-store 4.3 transition_owned."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from django.db.models import F
 
@@ -41,6 +41,13 @@ class _Move:
     counts_failure: bool = False
     counts_recovery: bool = False
     note: RunNote | None = None
+
+
+class _Entries(NamedTuple):
+    """What the moves of one transaction put into the journal: run, sequence, entry."""
+
+    facts: list[tuple[str, int, Sequence[Fact]]]
+    notes: list[tuple[str, int, RunNote]]
 
 
 class Settling(StoreCore):
@@ -88,7 +95,10 @@ class Settling(StoreCore):
         now_ms = self._now(operation)
 
         def body() -> TransitionOutcome:
-            return self._move(operation, self._lock(identifier), holder, move, now_ms)
+            entries = _Entries([], [])
+            answer = self._move(operation, self._lock(identifier), holder, move, now_ms, entries)
+            self._append(operation, entries, now_ms)
+            return answer
 
         return self._write(operation, body)
 
@@ -111,10 +121,13 @@ class Settling(StoreCore):
 
         def body() -> dict[str, TransitionOutcome]:
             rows = self._lock_many(moves)
-            return {
-                run_id: self._move(operation, rows.get(run_id), holder, move, now_ms)
+            entries = _Entries([], [])
+            answers = {
+                run_id: self._move(operation, rows.get(run_id), holder, move, now_ms, entries)
                 for run_id, move in moves.items()
             }
+            self._append(operation, entries, now_ms)
+            return answers
 
         return self._write(operation, body) if moves else {}
 
@@ -129,9 +142,15 @@ class Settling(StoreCore):
         return by_run
 
     def _move(
-        self, operation: str, row: LockedRun | None, owner: OwnerId, move: _Move, now_ms: int
+        self,
+        operation: str,
+        row: LockedRun | None,
+        owner: OwnerId,
+        move: _Move,
+        now_ms: int,
+        entries: _Entries,
     ) -> TransitionOutcome:
-        """Judge and write one transition under the row's lock."""
+        """Judge and write one transition under the row's lock; leave its entries to the end."""
         if row is None:
             return NotFound()
         decision = self._decide(row, row.lease, AskGuard(owner, move.fence))
@@ -141,17 +160,23 @@ class Settling(StoreCore):
         if move.guard.cancel_requested not in (None, requested):
             return GuardFailed()
         changes = {**move.columns, **_counts(move), "status": move.to_status}
-        facts: tuple[Fact, ...] = ()
         if move.to_status == RunStatus.RUNNING:
             changes["finished_at_ms"] = None
         else:
             changes |= self._giving_up(row, owner, move, now_ms)
-            facts = (Fact("released", owner, None, row.owner_fence),)
+            released = Fact("released", owner, None, row.owner_fence)
+            entries.facts.append((row.run_id, row.ownership_seq, (released,)))
+            changes["ownership_seq"] = row.ownership_seq + 1
         if move.note is not None:
-            append_notes(self.using, [(row.run_id, row.journal_seq, move.note)], now_ms)
+            entries.notes.append((row.run_id, row.journal_seq, move.note))
             changes["journal_seq"] = row.journal_seq + 1
-        self._apply(operation, row, changes, facts)
+        self._apply(operation, row, changes)
         return Transitioned()
+
+    def _append(self, operation: str, entries: _Entries, now_ms: int) -> None:
+        """Append what the moves have left, each kind in one statement."""
+        append_notes(self.using, entries.notes, now_ms)
+        self._append_facts(operation, entries.facts)
 
     def _giving_up(
         self, row: LockedRun, owner: OwnerId, move: _Move, now_ms: int
