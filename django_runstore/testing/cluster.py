@@ -320,7 +320,7 @@ def _end_stray_server(folder: Path) -> None:
 
 
 def _command_line(pid: int) -> str:
-    if sys.platform == "linux":
+    if Path("/proc/self").exists():
         try:
             return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
         except (FileNotFoundError, ProcessLookupError):
