@@ -71,6 +71,7 @@ def test_a_refused_state_leaves_the_stored_one_alone(world: World):
     assert world.store.get("run").state_json == "{}"
 
 
+@pytest.mark.conformance("D8")
 @pytest.mark.parametrize(
     "run_id",
     [
@@ -84,6 +85,7 @@ def test_the_longest_ids_round_trip(store, run_id):
     assert store.get(run_id).run_id == run_id
 
 
+@pytest.mark.conformance("D8")
 @pytest.mark.parametrize(
     "run_id",
     [

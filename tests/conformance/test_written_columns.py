@@ -251,3 +251,25 @@ def test_claim_many(world: World):
         waiting_request=None,
     )
     assert claimed.run == world.store.get("run")
+
+
+@pytest.mark.parametrize("operation", ["claim_and_own", "activate", "claim_many"])
+def test_becoming_owned_clears_an_end_that_another_program_wrote(world: World, operation):
+    update_raw("run", finished_at_ms=3)
+    if operation == "claim_many":
+        assert len(world.store.claim_many(A, 1)) == 1
+    elif operation == "claim_and_own":
+        own(world)
+    else:
+        world.store.claim("run", P, A, 1_000)
+        world.store.activate("run", A, 1_000, P)
+    row = world.store.get("run")
+    assert (row.status, row.finished_at_ms) == ("running", None)
+
+
+@pytest.mark.parametrize("status", ["running", "suspended"])
+def test_going_on_clears_an_end_that_another_program_wrote(world: World, status):
+    own(world)
+    update_raw("run", finished_at_ms=3)
+    world.store.transition_owned("run", A, status)
+    assert world.store.get("run").finished_at_ms is None
