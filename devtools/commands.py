@@ -7,6 +7,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
 from devtools.environment import ROOT, Environment, say
@@ -83,10 +84,17 @@ def run_server(options: argparse.Namespace, environment: Environment, rest: Sequ
     if prepared != 0:
         return prepared
     port = options.port or free_port(FIRST_PORT)
-    print(f"\n  http://127.0.0.1:{port}/admin/\n  login: visitor   password: {password}\n")
-    print("  The password is new each time. Ctrl-C ends the server.\n", flush=True)
+    server = [*manage, "runserver", "--noreload", f"127.0.0.1:{port}", *rest]
     try:
-        return _run([*manage, "runserver", "--noreload", f"127.0.0.1:{port}", *rest])
+        with subprocess.Popen(server, cwd=ROOT) as process:
+            # What a person reads last is what they need, and it is true by then.
+            while process.poll() is None and not is_listening(port):
+                time.sleep(0.1)
+            if process.poll() is None:
+                print(f"\n  http://127.0.0.1:{port}/admin/")
+                print(f"  login: visitor   password: {password}\n")
+                print("  The password is new each time. Ctrl-C ends the server.\n", flush=True)
+            return process.wait()
     except KeyboardInterrupt:
         return 0
     finally:
@@ -95,11 +103,14 @@ def run_server(options: argparse.Namespace, environment: Environment, rest: Sequ
 
 def free_port(first: int) -> int:
     """Return the first port from ``first`` on that nobody listens on."""
-    for port in range(first, first + PORTS_TO_TRY):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
-    return first
+    ports = range(first, first + PORTS_TO_TRY)
+    return next((port for port in ports if not is_listening(port)), first)
+
+
+def is_listening(port: int) -> bool:
+    """Tell whether somebody answers on a port of this machine."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _platform(environment: Environment) -> str:
