@@ -1,0 +1,130 @@
+"""
+What the processes of the concurrency tests do. Run as ``python -m``, not imported by tests.
+
+Each job is a function of its arguments and returns what can be written as JSON.
+"""
+
+import json
+import os
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+import django
+
+django.setup()
+
+from django.db import connection  # noqa: E402 - Django has to be set up first
+
+from django_runstore import LivenessEvidence, OwnerId, RunPersistenceFailed, RunStore  # noqa: E402
+from django_runstore.outcomes import Activated, Transitioned, Updated  # noqa: E402
+from django_runstore.snapshots import OwnedTransition  # noqa: E402
+from django_runstore.testing import FakeClock  # noqa: E402
+
+
+def owner(number: int) -> OwnerId:
+    return OwnerId("host", 1_000 + number, f"process-{number}")
+
+
+def count_up(number: int, seconds: float) -> dict[str, Any]:
+    """
+    Claim runs, count up in their states under the fence, and put them back, for a while.
+
+    The state is read from what the claim returned and written whole: an update that got lost
+    or was made by a displaced owner leaves a count that nobody was told of.
+    """
+    store, me = RunStore(), owner(number)
+    confirmed: Counter[str] = Counter()
+    claims = unbeaten = 0
+    give_back_at = time.monotonic() + seconds
+    while time.monotonic() < give_back_at:
+        for claimed in store.claim_many(me, 2):
+            claims += 1
+            run_id, fence = claimed.run.run_id, claimed.fence
+            count = json.loads(claimed.run.state_json)
+            assert store.heartbeat(run_id, me, fence=fence) == Updated()
+            saved = store.save_progress(run_id, me, fence=fence, state_json=str(count + 1))
+            assert saved == Updated()
+            moved = store.transition_owned(run_id, me, "running", str(count + 2), fence=fence)
+            assert moved == Transitioned()
+            unbeaten += beat_until_confirmed(store, me, run_id, fence)
+            ending = OwnedTransition(run_id, fence, "suspended", state_json=str(count + 3))
+            assert store.transition_many(me, [ending]) == {run_id: Transitioned()}
+            confirmed[run_id] += 3
+    return {"confirmed": confirmed, "claims": claims, "unbeaten": unbeaten}
+
+
+def beat_until_confirmed(store: RunStore, me: OwnerId, run_id: str, fence: int) -> int:
+    """Beat as a pulse does, whose next try is the only retry; give how many were in vain."""
+    unbeaten = 0
+    while True:
+        try:
+            assert store.heartbeat_many(me, [(run_id, fence)]) == {run_id: Updated()}
+        except RunPersistenceFailed as error:
+            if error.detail["cause"] != "busy":
+                raise
+            unbeaten += 1
+        else:
+            return unbeaten
+
+
+def claim_all(number: int, entered: str) -> list[str]:
+    """Claim in batches until nothing is left; enter what was claimed."""
+    store, me = RunStore(), owner(number)
+    mine: list[str] = []
+    while batch := store.claim_many(me, 3):
+        for claimed in batch:
+            enter(entered, f"{claimed.run.run_id} {claimed.fence} {number}")
+            mine.append(claimed.run.run_id)
+    return mine
+
+
+def race_for_each(number: int, entered: str, run_ids: list[str]) -> list[str]:
+    """Try to own every run from one and the same snapshot; enter what was won."""
+    store, me = RunStore(), owner(number)
+    seen = [store.get(run_id) for run_id in run_ids]
+    mine: list[str] = []
+    for row in seen:
+        outcome = store.claim_and_own(row.run_id, row, me)
+        if isinstance(outcome, Activated):
+            enter(entered, f"{row.run_id} {outcome.fence} {number}")
+            mine.append(row.run_id)
+    return mine
+
+
+def take_over_each(number: int, entered: str, run_ids: list[str], now_ms: int) -> list[str]:
+    """Try to take every stale run over, from a read that all have made; enter what was won."""
+    store, me = RunStore(clock=FakeClock(now_ms)), owner(number)
+    seen = [store.get(run_id) for run_id in run_ids]
+    mine: list[str] = []
+    for row in seen:
+        assert row.owner is not None
+        evidence = LivenessEvidence(row.owner, now_ms, "same-host-pid-dead")
+        outcome = store.claim_and_own(row.run_id, row, me, now_ms, evidence)
+        if isinstance(outcome, Activated):
+            enter(entered, f"{row.run_id} {outcome.fence} {number}")
+            mine.append(row.run_id)
+    return mine
+
+
+def enter(path: str, line: str) -> None:
+    """Do what a handler does to the outside world: append a line, whole."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(descriptor, f"{line}\n".encode())
+    finally:
+        os.close(descriptor)
+
+
+def main() -> None:
+    name, arguments = sys.argv[1:]
+    connection.ensure_connection()
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+    sys.stdout.write(json.dumps(globals()[name](**json.loads(arguments))))
+
+
+if __name__ == "__main__":
+    main()
