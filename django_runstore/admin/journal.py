@@ -1,0 +1,79 @@
+"""The admin of journal entries."""
+
+from typing import ClassVar, Final
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.db.models.functions import Left, Length
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from django_runstore import conf
+from django_runstore.admin.filters import StreamFilter
+from django_runstore.admin.read_only import ReadOnlyAdmin, database_of
+from django_runstore.admin.wording import LONGEST_SHOWN, moment, pretty_json
+from django_runstore.models import JournalEntry
+from django_runstore.services.facts import NOTE_SOURCE, SOURCE
+from django_runstore.supervision.announcements import printable
+
+_OURS: Final = frozenset({SOURCE, NOTE_SOURCE})
+"""Sources whose payloads never hold state."""
+
+
+@admin.register(JournalEntry)
+class JournalEntryAdmin(ReadOnlyAdmin[JournalEntry]):
+    """Newest first; found by the beginning of the run id."""
+
+    list_display = ("position", "event_type", "emitted")
+    list_filter = (StreamFilter,)
+    search_fields = ("run_id",)
+    search_help_text = _("The beginning of a run id.")
+    ordering = ("-pk",)
+    fields: ClassVar = (
+        "run_id",
+        "companion",
+        "seq",
+        "event_type",
+        "emitted",
+        "source_id",
+        "source_seq",
+        "payload",
+        "meta",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[JournalEntry]:
+        """Leave wide texts where they are until they are shown."""
+        return super().get_queryset(request).defer("payload_json", "meta_json", "source_hash")
+
+    def search(self, queryset: QuerySet[JournalEntry], term: str) -> QuerySet[JournalEntry]:
+        """Find the entries of runs whose id begins like this."""
+        return queryset.filter(run_id__startswith=term)
+
+    @admin.display(description=_("entry"))
+    def position(self, entry: JournalEntry) -> str:
+        """Name run, stream and sequence."""
+        stream = f" ({entry.companion})" if entry.companion else ""
+        return f"{printable(entry.run_id)}{stream} #{entry.seq}"
+
+    @admin.display(description=_("emitted"))
+    def emitted(self, entry: JournalEntry) -> str:
+        """Show when it was written, by the store's clock."""
+        return moment(entry.emitted_at_ms)
+
+    @admin.display(description=_("payload"))
+    def payload(self, entry: JournalEntry) -> str:
+        """Show the payload, unless it could hold state that is to be hidden."""
+        return self._text(entry, "payload_json")
+
+    @admin.display(description=_("meta"))
+    def meta(self, entry: JournalEntry) -> str:
+        """Show the meta, with the same care."""
+        return self._text(entry, "meta_json")
+
+    @staticmethod
+    def _text(entry: JournalEntry, column: str) -> str:
+        if entry.source_id not in _OURS and not conf.current().admin_shows_state:
+            return str(_("Hidden by RUNSTORE['ADMIN_SHOWS_STATE']."))
+        entries = JournalEntry.objects.using(database_of(entry)).filter(pk=entry.pk)
+        head, length = entries.values_list(Left(column, LONGEST_SHOWN), Length(column)).get()
+        return pretty_json(head, length)

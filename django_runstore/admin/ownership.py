@@ -1,0 +1,113 @@
+"""The ownership facts of a run as a table: who had it, since when, and why it changed hands."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from django.utils.functional import Promise
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_runstore.admin.wording import duration, moment, shown_text
+from django_runstore.evidence import EvidenceKind
+from django_runstore.models import JournalEntry
+from django_runstore.owners import OwnerId
+from django_runstore.services.facts import COMPANION, EVENT_PREFIX
+
+MOST_FACTS: Final = 100
+
+_CHANGES: Final[Mapping[str, Promise]] = {
+    "claimed": gettext_lazy("claimed"),
+    "activated": gettext_lazy("became the owner"),
+    "released": gettext_lazy("gave it up"),
+    "stolen": gettext_lazy("took it over"),
+    "expired": gettext_lazy("claim cleared"),
+}
+_GROUNDS: Final[Mapping[str, Promise]] = {
+    EvidenceKind.SAME_HOST_PID_DEAD: gettext_lazy("its process was gone from the observer's host"),
+    EvidenceKind.CROSS_HOST_UNREACHABLE_STALE: gettext_lazy(
+        "it was on another host and its lease had expired"
+    ),
+    EvidenceKind.LEASE_EXPIRED: gettext_lazy("its lease had expired"),
+}
+
+
+def ownership_table(run_id: str, using: str) -> SafeString | str:
+    """Show the newest ``MOST_FACTS`` facts, the newest first."""
+    facts = JournalEntry.objects.using(using).filter(run_id=run_id, companion=COMPANION)
+    newest = list(facts.order_by("-seq")[: MOST_FACTS + 1])
+    if not newest:
+        return _("Nobody has claimed it yet.")
+    rows = format_html_join(
+        "",
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+        (_row(fact) for fact in newest[:MOST_FACTS]),
+    )
+    more = (
+        format_html("<p>{}</p>", _("Only the newest %(most)d are shown.") % {"most": MOST_FACTS})
+        if len(newest) > MOST_FACTS
+        else ""
+    )
+    head = format_html_join(
+        "",
+        '<th scope="col">{}</th>',
+        ((name,) for name in _headings()),
+    )
+    return format_html(
+        "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, rows, more
+    )
+
+
+def _headings() -> Iterator[str]:
+    yield from (_("When"), _("What"), _("Who"), _("Fence"), _("Evidence"), _("In words"))
+
+
+def _row(fact: JournalEntry) -> tuple[str, ...]:
+    name = fact.event_type.removeprefix(EVENT_PREFIX)
+    payload = _mapping(fact.payload_json)
+    evidence = payload.get("evidence")
+    kind, words = "", ""
+    if isinstance(evidence, dict):
+        kind = str(evidence.get("kind", ""))
+        words = "; ".join(_evidence_in_words(kind, evidence))
+    return (
+        moment(fact.emitted_at_ms),
+        str(_CHANGES.get(name, name)),
+        _identity(payload.get("owner")),
+        str(payload.get("fence", "")),
+        shown_text(kind),
+        shown_text(words),
+    )
+
+
+def _evidence_in_words(kind: str, evidence: Mapping[str, Any]) -> Iterator[str]:
+    yield str(_GROUNDS.get(kind, kind))
+    checked, beaten = evidence.get("checked_at_ms"), evidence.get("last_heartbeat_at_ms")
+    if isinstance(checked, int) and isinstance(beaten, int):
+        yield _("silent for %(duration)s") % {"duration": duration(max(0, checked - beaten))}
+    if "observer" in evidence:
+        yield _("seen by %(observer)s") % {"observer": _identity(evidence["observer"])}
+    observed = evidence.get("observed")
+    if isinstance(observed, dict) and observed:
+        pairs = ", ".join(f"{key} {value}" for key, value in observed.items())
+        yield _("observed: %(pairs)s") % {"pairs": pairs}
+
+
+def _identity(value: object) -> str:
+    if not isinstance(value, dict):
+        return ""
+    host_id, pid, nonce = (value.get(part) for part in ("host_id", "pid", "nonce"))
+    if not isinstance(host_id, str) or not isinstance(pid, int) or not isinstance(nonce, str):
+        return ""
+    return shown_text(OwnerId(host_id, pid, nonce).describe())
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    """Read a payload; what another tool wrote there may be anything."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

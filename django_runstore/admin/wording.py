@@ -1,0 +1,100 @@
+"""Owners, moments and JSON as people read them."""
+
+import json
+from datetime import UTC, datetime
+from typing import Final
+
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from django_runstore.models import Run
+from django_runstore.owners import OwnerId
+
+LONGEST_SHOWN: Final = 20_000
+"""Characters of a JSON text that are shown."""
+
+_LONGEST_PRETTY: Final = 4 * LONGEST_SHOWN
+_LAST_MS_OF_9999: Final = 253_402_300_799_999
+_SECONDS: Final = 120
+_MINUTES: Final = 120
+_HOURS: Final = 48
+_NOTHING: Final = "-"
+
+
+def owner_of(run: Run) -> str:
+    """Name the owner on one line."""
+    return _holder(run.owner_host_id, run.owner_pid, run.owner_nonce)
+
+
+def claimant_of(run: Run) -> str:
+    """Name who has reserved the run."""
+    return _holder(run.claim_host_id, run.claim_pid, run.claim_nonce)
+
+
+def _holder(host_id: str | None, pid: int | None, nonce: str | None) -> str:
+    if host_id is None or pid is None or nonce is None:
+        return _NOTHING
+    return OwnerId(host_id, pid, nonce).describe()
+
+
+def moment(ms: int | None) -> str:
+    """Write a time of the store in the time zone in force."""
+    if ms is None:
+        return _NOTHING
+    if not 0 <= ms <= _LAST_MS_OF_9999:
+        return f"{ms} ms"
+    at = datetime.fromtimestamp(ms // 1000, tz=UTC).replace(microsecond=ms % 1000 * 1000)
+    local = timezone.localtime(at) if timezone.is_aware(at) else at
+    return f"{date_format(local, 'Y-m-d H:i:s')}.{ms % 1000:03}"
+
+
+def duration(ms: int) -> str:
+    """Say how long, in the unit that fits."""
+    seconds = ms / 1000
+    if seconds < _SECONDS:
+        return _("%(number).1f s") % {"number": seconds}
+    if seconds < _MINUTES * 60:
+        return _("%(number)d min") % {"number": seconds // 60}
+    if seconds < _HOURS * 3600:
+        return _("%(number)d h") % {"number": seconds // 3600}
+    return _("%(number)d days") % {"number": seconds // 86_400}
+
+
+def age(stamp_ms: int | None, now_ms: float) -> str:
+    """Say how long ago a time of the store was."""
+    if stamp_ms is None:
+        return _NOTHING
+    return _("%(duration)s ago") % {"duration": duration(max(0, int(now_ms) - stamp_ms))}
+
+
+def pretty_json(head: str | None, length: int | None) -> SafeString | str:
+    """
+    Show a JSON text, indented when it is all there and cut when it is long.
+
+    Args:
+        head: Its first ``LONGEST_SHOWN`` characters.
+        length: Of the whole text.
+    """
+    if head is None or length is None:
+        return _NOTHING
+    if length <= len(head):
+        return format_html("<pre>{}</pre>", shown_text(_indented(head)))
+    note = _("The first %(shown)d of %(all)d characters.") % {"shown": len(head), "all": length}
+    return format_html("<p>{}</p><pre>{}</pre>", note, shown_text(head))
+
+
+def shown_text(text: str) -> str:
+    """Escape what a page cannot carry: a lone surrogate would break the whole response."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+
+
+def _indented(text: str) -> str:
+    try:
+        indented = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+    # Indentation multiplies: deep nesting could make a short text endless.
+    return indented if len(indented) <= _LONGEST_PRETTY else text

@@ -1,0 +1,51 @@
+import pytest
+
+from django_runstore.admin.wording import LONGEST_SHOWN, age, duration, moment, pretty_json
+
+
+@pytest.mark.parametrize(
+    ("ms", "words"),
+    [
+        (0, "0.0 s"),
+        (1_500, "1.5 s"),
+        (119_900, "119.9 s"),
+        (120_000, "2 min"),
+        (7_199_000, "119 min"),
+        (7_200_000, "2 h"),
+        (172_800_000, "2 days"),
+    ],
+)
+def test_a_duration_has_the_unit_that_fits(ms, words):
+    assert duration(ms) == words
+
+
+def test_a_stamp_from_the_future_is_now():
+    assert age(2_000, 1_000) == "0.0 s ago"
+
+
+def test_a_moment_is_exact_to_the_millisecond():
+    assert moment(1_234) == "1970-01-01 00:00:01.234"
+
+
+def test_a_moment_follows_the_time_zone(settings):
+    settings.TIME_ZONE = "Asia/Kolkata"
+    assert moment(0) == "1970-01-01 05:30:00.000"
+
+
+def test_a_moment_does_without_time_zones(settings):
+    settings.USE_TZ = False
+    assert moment(0).endswith("00.000")
+
+
+@pytest.mark.parametrize("text", ["not json", "[" * 500 + "]" * 500, "1" * 5_000, '{"a":'])
+def test_what_cannot_be_indented_is_shown_as_it_is(text):
+    assert text.replace('"', "&quot;") in pretty_json(text, len(text))
+
+
+def test_a_text_that_indentation_would_inflate_is_shown_as_it_is():
+    text = "[" * 100 + ",".join(["1"] * 1_000) + "]" * 100
+    assert len(pretty_json(text, len(text))) < LONGEST_SHOWN
+
+
+def test_a_lone_surrogate_does_not_break_the_page():
+    assert pretty_json('"\\ud800"', 8).encode()
