@@ -6,10 +6,10 @@ import secrets
 import shlex
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from devtools.children import run
 from devtools.environment import ROOT, Environment, say
 from devtools.legs import LEGS, run_leg
 from devtools.summary import closing_line, describe, succeeded
@@ -55,7 +55,7 @@ def run_checks(options: argparse.Namespace, environment: Environment, rest: Sequ
     failed = []
     for name, command in checks.items():
         say(f"{name}: {shlex.join(command)}")
-        if _run([python, *command], NO_DATABASE) != 0:
+        if run([python, *command], NO_DATABASE) != 0:
             failed.append(name)
     say(f"failed: {', '.join(failed)}" if failed else f"all {len(checks)} checks passed")
     return 1 if failed else 0
@@ -70,7 +70,7 @@ def run_demo(options: argparse.Namespace, environment: Environment, rest: Sequen
         # Thrown away afterwards, and so never the one that a person names for tests.
         os.environ.pop("RUNSTORE_TEST_DATABASE_URL", None)
         command = [python, "-m", "django_runstore.testing.postgres", *command]
-    return _run(command, {"RUNSTORE_LEASES": "short"})
+    return run(command, {"RUNSTORE_LEASES": "short"})
 
 
 def run_server(options: argparse.Namespace, environment: Environment, rest: Sequence[str]) -> int:
@@ -78,7 +78,7 @@ def run_server(options: argparse.Namespace, environment: Environment, rest: Sequ
     environment.ensure("test")
     manage = [str(environment.python), "manage.py"]
     password = secrets.token_urlsafe(9)
-    prepared = _run([*manage, "migrate", "--verbosity", "0"]) or _run(
+    prepared = run([*manage, "migrate", "--verbosity", "0"]) or run(
         [*manage, "throwaway_admin", "visitor"], {"THROWAWAY_PASSWORD": password}
     )
     if prepared != 0:
@@ -98,7 +98,7 @@ def run_server(options: argparse.Namespace, environment: Environment, rest: Sequ
     except KeyboardInterrupt:
         return 0
     finally:
-        _run([*manage, "throwaway_admin", "visitor", "--remove"])
+        run([*manage, "throwaway_admin", "visitor", "--remove"])
 
 
 def free_port(first: int) -> int:
@@ -119,10 +119,3 @@ def _platform(environment: Environment) -> str:
     )
     command = [str(environment.python), "-c", code]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def _run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> int:
-    sys.stdout.flush()
-    return subprocess.run(
-        command, cwd=ROOT, env=os.environ | (variables or {}), check=False
-    ).returncode

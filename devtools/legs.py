@@ -1,7 +1,5 @@
 """The test suite's legs: the same tests on SQLite and then on PostgreSQL."""
 
-import os
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from devtools.children import run
 from devtools.environment import ROOT, Environment
 
 # What `python -m django_runstore.testing.postgres` exits with when there is no PostgreSQL.
@@ -74,9 +73,7 @@ def run_leg(
         report = Path(folder) / "report.xml"
         # Last, since the summary cannot do without it.
         command = [python, *measured, "-m", "pytest", *arguments, f"--junit-xml={report}"]
-        status = subprocess.run(
-            [*launcher, *command], cwd=ROOT, env=os.environ | leg.variables, check=False
-        ).returncode
+        status = run([*launcher, *command], leg.variables)
         if not report.exists():
             return LegResult(leg.name, status)
         return read_report(leg.name, status, report.read_text())

@@ -206,9 +206,13 @@ def main(command: list[str]) -> int:
             with subprocess.Popen(command, env=os.environ | environment) as process:
                 try:
                     return process.wait()
-                finally:
-                    if process.poll() is None:
-                        process.terminate()
+                except KeyboardInterrupt:
+                    # The terminal told the command, too. It may need the database to end well.
+                    process.wait()
+                    raise
+                except SystemExit:
+                    process.terminate()
+                    raise
     except PostgresUnavailableError as error:
         print(error, file=sys.stderr)  # noqa: T201 - a command line tool
         return UNAVAILABLE_STATUS
