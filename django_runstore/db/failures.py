@@ -56,6 +56,15 @@ def tells_of_broken_block(error: BaseException) -> bool:
     )
 
 
+def describe(error: BaseException) -> dict[str, str | None]:
+    """Name an error's class and SQLSTATE for a log: what no row can get into."""
+    states = (getattr(cause, "sqlstate", None) for cause in _with_causes(error))
+    return {
+        "error": type(error).__name__,
+        "sqlstate": next((state for state in states if isinstance(state, str)), None),
+    }
+
+
 def _with_causes(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     current: BaseException | None = error

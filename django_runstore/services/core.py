@@ -1,5 +1,6 @@
 """What the operations of ``RunStore`` share: clock, arbiter, the locked row and its write."""
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from django_runstore.arbiters.lease import Decision, Request
 from django_runstore.clocks import Clock, clock_for
 from django_runstore.db.backends import has_one_writer
 from django_runstore.db.boundary import MOST_ATTEMPTS, drop_lost_connection, write
-from django_runstore.db.failures import classify, tells_of_broken_block
+from django_runstore.db.failures import classify, describe, tells_of_broken_block
 from django_runstore.errors import (
     DatabaseFailure,
     FailureCode,
@@ -38,6 +39,8 @@ from django_runstore.snapshots import RunSnapshot
 from django_runstore.states import RunStatus
 
 T = TypeVar("T")
+
+_log = logging.getLogger("django_runstore.services")
 
 _DATABASE_FAILED: Final = "database operation failed"
 _READ_BEFORE_WRITE: Final = (
@@ -212,6 +215,13 @@ class StoreCore:
             broken = tells_of_broken_block(error)
             # A broken block quotes what broke it, which is not what happened here.
             code = "unknown" if broken else classify(error)
+            if code == "unknown" and not broken:
+                # A missing table or a statement that is wrong. The class and the SQLSTATE tell
+                # which; the driver's words stay out, since they may quote a row.
+                _log.warning(
+                    "database operation failed in a way that is no known one",
+                    extra={"operation": operation, **describe(error)},
+                )
         if code == "io":
             drop_lost_connection(self.using)
         # Raised after the handler: inside it the driver's exception, which quotes the

@@ -1,13 +1,14 @@
 """Spec 9.5 and 10.2: what a failed operation carries is its class, and nothing of a row."""
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.db.models import QuerySet
 
 from django_runstore import RunConstraint, RunPersistenceFailed, RunStore, RunStoreError
 from django_runstore.db import boundary
 from django_runstore.errors import DatabaseFailure
 from django_runstore.models import Run
+from django_runstore.testing import FakeClock
 from tests.conformance.test_diagnostics import SECRET, everything_about
 
 STATE = f'"{SECRET}"'
@@ -70,3 +71,17 @@ def test_an_attempt_that_was_replayed_leaves_no_trace_in_what_follows(monkeypatc
     with pytest.raises(RunPersistenceFailed) as caught:
         RunStore().create("run", STATE)
     assert_carries_only(caught.value, "busy")
+
+
+@pytest.mark.django_db
+def test_a_failure_of_no_known_class_is_logged_by_class_and_state_alone(caplog):
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE runstore_run RENAME TO runstore_gone")
+    with pytest.raises(RunPersistenceFailed):
+        RunStore(clock=FakeClock(0)).create(SECRET, STATE)
+    (record,) = caplog.records
+    assert record.operation == "create"
+    state = {"sqlite": None, "postgresql": "42P01"}[connection.vendor]
+    kind = {"sqlite": "OperationalError", "postgresql": "ProgrammingError"}[connection.vendor]
+    assert (record.error, record.sqlstate, record.exc_info) == (kind, state, None)
+    assert SECRET not in f"{record.getMessage()} {vars(record)}"
