@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from django.db import close_old_connections, reset_queries
 
@@ -81,6 +81,7 @@ class Executor:
     """
 
     def __init__(self, hello: Hello, reader: MessageReader, report_fd: int) -> None:
+        self._pid = os.getpid()
         self._supervisor_pid = hello.supervisor_pid
         self._owner = OwnerId(**hello.owner)
         self._store = RunStore(using=hello.using)
@@ -96,6 +97,7 @@ class Executor:
         """Work until the pipe is closed, and return the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
+        os.register_at_fork(after_in_child=self._be_a_handlers_child)
         self._watchdog.start()
         threading.Thread(target=self._read_commands, name="runstore-commands", daemon=True).start()
         self._report(Ready(os.getpid()))
@@ -111,6 +113,8 @@ class Executor:
         reset_queries()
         close_old_connections()
         outcome = self._outcome_of(ownership)
+        if os.getpid() != self._pid:
+            self._leave_the_run_to_the_parent(ownership, outcome)
         close_old_connections()
         # From here on nothing happens outside the database any more, and what there is to
         # settle is worth settling without the supervisor.
@@ -232,6 +236,25 @@ class Executor:
                 os.write(self._report_fd, encode(Lapsed(ownership.run_id, ownership.fence)))
         finally:
             self._reporting.release()
+
+    # --- forked by a handler ----------------------------------------------------
+
+    def _be_a_handlers_child(self) -> None:
+        """Die of signals as any process does: ``Process.terminate()`` sends one."""
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _leave_the_run_to_the_parent(
+        self, ownership: Ownership, outcome: Completed | Failed | Interrupted
+    ) -> NoReturn:
+        """End a process that a handler forked and that came back out of the handler."""
+        logger.error(
+            "run %s: a process that its handler forked left the handler instead of ending; "
+            "it is ended, and what it returned or raised is dropped",
+            printable(ownership.run_id),
+        )
+        # Without clean-up: connections, pipes and buffers are the parent's.
+        os._exit(0 if isinstance(outcome, Completed) else 1)
 
     # --- being told to stop -----------------------------------------------------
 

@@ -119,3 +119,27 @@ def save_late(run):
         time.sleep(0.02)
     run.save({**run.state, "saved_by": run.fence})
     note(run, f"saved {run.fence}")
+
+
+@handler("test.fork")
+def fork(run):
+    """Let a forked child leave the handler by itself, as if the run were its own."""
+    child = os.fork()
+    if child == 0:
+        if run.state.get("raises"):
+            raise RuntimeError("in the child")
+        return {"from": "child"}
+    _, status = os.waitpid(child, 0)
+    return {"from": "parent", "child": os.waitstatus_to_exitcode(status)}
+
+
+@handler("test.pool")
+def pool(run):
+    """Terminate a forked child, as ``multiprocessing`` does at the end of a pool."""
+    child = os.fork()
+    if child == 0:
+        while True:
+            time.sleep(600)
+    os.kill(child, signal.SIGTERM)
+    _, status = os.waitpid(child, 0)
+    return {"child": os.waitstatus_to_exitcode(status)}

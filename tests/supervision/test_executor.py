@@ -267,6 +267,21 @@ def test_a_handler_that_prints_does_not_disturb_the_protocol(host, submit):
     assert host.hear(Finished).kind == "completed"
 
 
+@pytest.mark.parametrize(("how", "status"), [({}, 0), ({"raises": True}, 1)])
+def test_a_forked_child_that_leaves_the_handler_settles_nothing(
+    host, transactional_db, how, status
+):
+    host.store.create("run", json.dumps(how), handler="test.fork")
+    host.start(host.claim())
+    assert json.loads(host.hear(Finished).text) == {"from": "parent", "child": status}
+
+
+def test_a_forked_child_dies_of_the_signal_that_its_parent_sends(host, submit):
+    submit("test.pool")
+    host.start(host.claim())
+    assert json.loads(host.hear(Finished).text) == {"child": -15}
+
+
 @pytest.mark.postgres("counts the sessions of a server")
 def test_a_worker_leaves_no_connection_open_between_runs(host, submit):
     submit("test.backend")
