@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, connections
 
+from django_runstore.supervision.announcements import LineFormatter
 from django_runstore.supervision.shared_settings import UnsharableSettingsError
 from django_runstore.supervision.supervisor import Supervisor, SupervisorOptions
 
@@ -106,7 +107,7 @@ class Command(BaseCommand):
         # What handlers print goes to standard error, so this stays readable.
         handler = logging.StreamHandler(self.stdout)
         handler.terminator = ""  # the wrapper ends its lines itself
-        handler.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(message)s", "%H:%M:%S"))
+        handler.setFormatter(LineFormatter())
         level = logger.level
         logger.addHandler(handler)
         if level == logging.NOTSET:
