@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
+HANGUP: Final = getattr(signal, "SIGHUP", None)
+"""A closed terminal; stops too, unless it was ignored (``nohup``). None off POSIX."""
+
 _READ_BYTES: Final = 4_096
 
 
 class StopSignals:
     """
-    Count SIGTERM and SIGINT while the block runs, instead of dying of them.
+    Count SIGTERM, SIGINT and SIGHUP while the block runs, instead of dying of them.
 
     Its descriptor becomes readable when a signal arrives and when another thread calls
     ``wake()``, so a loop can wait for both together with its pipes.
@@ -45,6 +48,8 @@ class StopSignals:
         # ignored SIGINT.
         for number in STOP_SIGNALS:
             self._previous[number] = signal.signal(number, self._count)
+        if HANGUP is not None and signal.getsignal(HANGUP) is not signal.SIG_IGN:
+            self._previous[HANGUP] = signal.signal(HANGUP, self._count)
         self._previous_wakeup_fd = signal.set_wakeup_fd(
             self._writing.fileno(), warn_on_full_buffer=False
         )

@@ -12,7 +12,7 @@ def is_readable(signals):
     return bool(select.select([signals], [], [], 0)[0])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_stop_signal_is_counted_and_wakes(number):
     with StopSignals() as signals:
         os.kill(os.getpid(), number)
@@ -20,6 +20,15 @@ def test_a_stop_signal_is_counted_and_wakes(number):
         assert signals.count == 1
         signals.clear()
         assert not is_readable(signals)
+
+
+def test_a_hangup_stays_ignored_where_it_was():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with StopSignals():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_another_thread_can_wake():
@@ -37,11 +46,12 @@ def test_waking_never_waits_however_often_it_happens():
 
 
 def test_the_signals_are_given_back():
-    before = [signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)]
+    numbers = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+    before = list(map(signal.getsignal, numbers))
     with StopSignals() as signals:
         assert signal.getsignal(signal.SIGTERM) not in before
     signals.wake()
-    assert [signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)] == before
+    assert list(map(signal.getsignal, numbers)) == before
 
 
 def test_another_thread_than_the_main_one_is_refused():
