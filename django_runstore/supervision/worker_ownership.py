@@ -97,9 +97,16 @@ class Watchdog:
             ownership = self._ownership
             if ownership is not None:
                 self._look_at(ownership)
-            # Not asleep until the deadline: a machine that was suspended wakes up past it.
-            pause = self._lease.heartbeat_interval_ms / _LOOKS_PER_INTERVAL / 1000
-            time.sleep(pause)
+            time.sleep(self._nap_ms(ownership) / 1000)
+
+    def _nap_ms(self, ownership: Ownership | None) -> float:
+        interval_ms = self._lease.heartbeat_interval_ms
+        # Not asleep until the deadline: a machine that was suspended wakes up past it.
+        look_ms = interval_ms / _LOOKS_PER_INTERVAL
+        if ownership is None:
+            return look_ms
+        # But not past it either: that is when others may begin to take the run.
+        return max(1.0, min(look_ms, interval_ms - ownership.expired_for_ms()))
 
     def _look_at(self, ownership: Ownership) -> None:
         if ownership.expired_for_ms() < self._lease.heartbeat_interval_ms:

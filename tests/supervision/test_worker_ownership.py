@@ -8,6 +8,7 @@ from django_runstore.supervision.shared_deadline import PublishedDeadlines, Shar
 from django_runstore.supervision.worker_ownership import Ownership, Watchdog
 
 LEASE = LeaseDurations(200, 2_000, 600)
+LOOK_MS = 40
 
 
 @pytest.fixture
@@ -52,6 +53,18 @@ def test_the_watchdog_waits_one_interval_past_the_confirmation(
     watchdog.guard(ownership)
     watchdog._look_at(ownership)
     assert ended == (["said", "killed"] if is_ended else [])
+
+
+@pytest.mark.parametrize(
+    ("ago_ms", "nap_ms"), [(-1_000, LOOK_MS), (100, LOOK_MS), (190, 10), (500, 1)]
+)
+def test_the_watchdog_does_not_sleep_past_the_end(shared, monkeypatch, ago_ms, nap_ms):
+    deadlines, ownership = shared
+    deadlines.publish(0, "run", 7, 1_000_000)
+    monkeypatch.setattr(worker_ownership, "boottime_ms", lambda: 1_000_000 + ago_ms)
+    watchdog = Watchdog(LEASE, pytest.fail)
+    assert watchdog._nap_ms(ownership) == nap_ms
+    assert watchdog._nap_ms(None) == LOOK_MS
 
 
 def test_the_watchdog_leaves_a_handler_alone_that_has_ended(shared, monkeypatch):
