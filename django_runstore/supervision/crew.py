@@ -232,7 +232,11 @@ class Crew:
         if any(isinstance(report, Ready) for report in reports):
             place.is_ready = True
             logger.info("%s is ready (pid %d)", place.name, process.pid)
-        return [report for report in reports if not isinstance(report, Ready)]
+        others: list[Report] = [report for report in reports if not isinstance(report, Ready)]
+        if others:
+            # Here, and not only where the report is understood: its end may come with it.
+            place.was_useful = True
+        return others
 
     def _reap(self, place: Place, process: WorkerProcess) -> WorkerExit:
         self._forget_descriptor(process.report_fd)

@@ -70,12 +70,15 @@ class Ending:
 
     Attributes:
         exit: How the worker ended, where the execution ended with it.
+        is_unasked: The handler left as if it had been told to, and nobody had. It may do
+            so each time: whoever sends its worker a signal can be the handler itself.
     """
 
     run_id: str
     fence: int
     outcome: Outcome
     exit: WorkerExit | None = None
+    is_unasked: bool = False
 
     @property
     def loses_ownership(self) -> bool:
@@ -141,7 +144,8 @@ def first_choice(ending: Ending, budget: RecoveryBudget, now_ms: int) -> OwnedTr
         case Interrupted("cancelled"):
             return _to(ending, RunStatus.CANCELLED, guard=_A_REQUEST)
         case Interrupted(reason):
-            later = now_ms + RETRY_LATER_MS if reason in _TRIED_LATER else None
+            spins = ending.is_unasked or reason in _TRIED_LATER
+            later = now_ms + RETRY_LATER_MS if spins else None
             note = RunNote(PUT_BACK, {"reason": reason, **_exit_payload(ending)})
             return _to(
                 ending, RunStatus.SUSPENDED, guard=_NO_REQUEST, available_at_ms=later, note=note

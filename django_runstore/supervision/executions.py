@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django_runstore.clocks import boottime_ms
 from django_runstore.handlers.execution import Interrupted
 from django_runstore.supervision.announcements import printable
-from django_runstore.supervision.endings import Ending, WorkerLost, outcome_of
+from django_runstore.supervision.endings import UNREADABLE, Ending, WorkerLost, outcome_of
 from django_runstore.supervision.execution import (
     CANCELLED,
     FENCE_LOST,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from django_runstore.snapshots import ClaimedRun
     from django_runstore.supervision.crew import Crew, Ended, Place, Said
+    from django_runstore.supervision.endings import Outcome
     from django_runstore.supervision.lease_keeper import LeaseKeeper
     from django_runstore.supervision.settlement import Settlement, Settler
 
@@ -133,7 +134,9 @@ class Executions:
             case Finished():
                 said.place.was_useful = True
                 outcome = outcome_of(report)
-                self._end(execution, Ending(report.run_id, report.fence, outcome))
+                is_unasked = _is_unasked(execution, outcome)
+                ending = Ending(*execution.key, outcome, is_unasked=is_unasked)
+                self._end(execution, ending)
 
     def worker_ended(self, ended: Ended) -> None:
         """Take the end of a worker, which is the end of what it executed."""
@@ -291,9 +294,23 @@ class Executions:
         if place.process is not execution.process:
             return
         self.crew.send(place, Settled(*execution.key))
-        if execution.stopping is not None and execution.stopping.is_forced:
+        is_interrupted = execution.stopping is not None and execution.stopping.is_forced
+        if is_interrupted or _cannot_read(ending):
             # Interrupted wherever it was: whatever that left behind goes with the process.
+            # And one that cannot reach the database, as its supervisor can, would go on to
+            # take runs and execute none of them.
             self.crew.dismiss(place)
+
+
+def _is_unasked(execution: Execution, outcome: Outcome) -> bool:
+    if not isinstance(outcome, Interrupted) or execution.stopping is not None:
+        return False
+    # The worker sees for itself that the lease has lapsed, and may do so first.
+    return not execution.is_lapsed and outcome.reason != LEASE_LAPSED
+
+
+def _cannot_read(ending: Ending | None) -> bool:
+    return ending is not None and ending.outcome == Interrupted(UNREADABLE)
 
 
 def _explanation(ending: Ending | None) -> str:

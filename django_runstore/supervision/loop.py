@@ -110,7 +110,11 @@ class Loop:
 
     def _turn(self) -> None:
         owned = len(self._executions)
-        for event in self._crew.listen(self._nap_ms()):
+        events = self._crew.listen(self._nap_ms())
+        # Before what was heard: a signal to the whole process group makes workers leave too,
+        # and they do that because of the signal.
+        self._take_signals()
+        for event in events:
             if isinstance(event, Ended):
                 self._executions.worker_ended(event)
             else:
@@ -123,7 +127,6 @@ class Loop:
             else:
                 self._executions.ownership_lapsed(news.run_id, news.fence)
         self._watch_pulse()
-        self._take_signals()
         self._executions.enforce_stops()
         self._executions.settled(self._settler.attempt(may_settle=self._executions.may_settle))
         self._rounds.look_for_requests()

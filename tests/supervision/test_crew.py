@@ -109,6 +109,19 @@ def test_a_worker_that_died_at_work_is_replaced_at_once(make_crew):
     assert place.process not in {None, first}
 
 
+def test_a_worker_that_dies_right_after_it_entered_a_run_has_started(make_crew, caplog):
+    crew = make_crew("say(Ready(1)); reader.read(); say(Started('run', 1)); os._exit(1)")
+    (place,) = crew.places
+    listen(crew, lambda _: place.can_work)
+    place.process.dismiss()
+    # So that its last words and its end are read in one go.
+    os.waitid(os.P_PID, place.process.pid, os.WEXITED | os.WNOWAIT)
+    _, end = listen(crew, ended)
+    assert end.exit.code == 1
+    assert crew.failed_starts == 0
+    assert "while idle" not in caplog.text
+
+
 def test_a_place_that_keeps_failing_does_not_hide_one_that_works(make_crew):
     crew = make_crew("say(Ready(1)); reader.read()", size=2)
     crew.places[0].restart.failed()

@@ -70,6 +70,12 @@ def test_a_run_that_would_end_the_same_way_at_once_is_put_back_for_later(reason)
     assert choose(Interrupted(reason)).available_at_ms == 1_000 + RETRY_LATER_MS
 
 
+def test_a_run_that_left_unasked_is_put_back_for_later():
+    unasked = Ending("run", 1, Interrupted("stopping"), is_unasked=True)
+    chosen = first_choice(unasked, RecoveryBudget(0, 5), 1_000)
+    assert (chosen.to_status, chosen.available_at_ms) == ("suspended", 1_000 + RETRY_LATER_MS)
+
+
 def test_a_cancelled_run_is_settled_only_while_the_request_stands():
     chosen = choose(Interrupted("cancelled"))
     assert (chosen.to_status, chosen.guard.cancel_requested) == ("cancelled", "present")

@@ -165,6 +165,34 @@ def test_a_worker_ended_by_its_watchdog_is_not_the_runs_fault(scene):
     assert scene.outcomes == [Interrupted("lease_lapsed")]
 
 
+def test_a_run_that_leaves_although_nobody_told_it_to_is_marked_so(scene):
+    scene.begin()
+    scene.hear(Finished("run", 1, "interrupted", "stopping"))
+    assert [ending.is_unasked for ending in scene.settler.endings] == [True]
+
+
+def test_a_run_that_was_told_to_stop_is_not_taken_to_spin(scene):
+    execution = scene.begin()
+    scene.executions.stop(execution, "draining", grace_ms=1_000, kill_after_ms=500)
+    # By the signal that its worker got as well, a moment before the supervisor's word.
+    scene.hear(Finished("run", 1, "interrupted", "stopping"))
+    assert [ending.is_unasked for ending in scene.settler.endings] == [False]
+
+
+def test_a_worker_that_sees_the_lapse_first_does_not_make_its_run_wait(scene):
+    scene.begin()
+    scene.hear(Finished("run", 1, "interrupted", "lease_lapsed"))
+    assert [ending.is_unasked for ending in scene.settler.endings] == [False]
+
+
+@pytest.mark.parametrize(("reason", "dismissed"), [("unreadable", [0]), ("draining", [])])
+def test_a_worker_that_cannot_read_its_run_is_replaced(scene, reason, dismissed):
+    scene.begin()
+    scene.hear(Finished("run", 1, "interrupted", reason))
+    scene.executions.settled([Settlement(scene.settler.endings[0], "suspended")])
+    assert scene.crew.dismissed == dismissed
+
+
 class TestStopping:
     def stop(self, scene, reason="draining", grace_ms=1_000, kill_after_ms=500):
         (execution,) = scene.executions.under_way()

@@ -159,6 +159,18 @@ def test_a_first_signal_drains_and_claims_nothing_more(make_scene):
     assert scene.loop._status() is None
 
 
+def test_a_signal_is_taken_before_what_workers_say_that_got_it_too(make_scene):
+    scene = make_scene()
+    scene.executions.busy = ["run"]
+    order = []
+    scene.executions.hear = lambda _: order.append("heard")
+    scene.executions.stop = lambda *_, **__: order.append("stopped")
+    scene.crew.listen = lambda _: ["a report"]
+    scene.signals.count = 1
+    scene.turn()
+    assert order == ["stopped", "heard"]
+
+
 def test_a_second_signal_stops_without_patience(make_scene):
     scene = make_scene()
     scene.executions.busy = ["run"]
