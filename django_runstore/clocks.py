@@ -179,9 +179,18 @@ class DatabaseClock:
         Tell whether the server's time has jumped less than one stale-after ago.
 
         After a failover to a server with another clock every stamp looks too old or too
-        new. Owners get one full stale-after to stamp their rows by the new time.
+        new. Owners get one full stale-after to stamp their rows by the new time. And while
+        this clock stands still, because the server's was set back, it is ahead of what live
+        owners stamp by: then too every stamp looks old.
         """
-        return self._read_carrier_ms() < self._blocked_until_ms
+        carrier_ms = self._read_carrier_ms()
+        if carrier_ms < self._blocked_until_ms:
+            return True
+        with self._state_lock:
+            if self._sample is None:
+                return False
+            ahead_ms = self._last_told_ms - self._sample.carried_to(carrier_ms)
+        return ahead_ms > conf.current().lease.skew_allowance_ms
 
     def _renew_locks(self) -> None:
         self._process = os.getpid()

@@ -12,7 +12,7 @@ from django_runstore.read_only import ReadOnlyQuerySet
 from django_runstore.states import CLAIMABLE_STATUSES, LIVE_STATUSES, TERMINAL_STATUSES, RunStatus
 
 if TYPE_CHECKING:
-    from django_runstore.models import Run
+    from django_runstore.models import Run  # noqa: F401 - named in the base class
 
 
 class RunQuerySet(ReadOnlyQuerySet["Run"]):

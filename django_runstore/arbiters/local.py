@@ -11,8 +11,9 @@ class LocalArbiter:
     """
     Keep leases in a locked dict: exact within one process, unknown to any other.
 
-    For tests and single-process hosts. It takes no part in transactions: a lease
-    granted inside one that rolls back stays granted.
+    For tests, and for hosts of one process that start with runs nobody owns. It takes no
+    part in transactions: a lease granted inside one that rolls back stays granted, and an
+    owner that another process left behind is unknown here.
     """
 
     def __init__(self) -> None:

@@ -21,8 +21,3 @@ def has_one_writer(using: str) -> bool:
     waiting, so every write of this package takes that lock first.
     """
     return connections[using].vendor == "sqlite"
-
-
-def has_server_clock(using: str) -> bool:
-    """Tell whether the database runs on a server with a clock of its own."""
-    return connections[using].vendor in {"postgresql", "mysql", "oracle"}

@@ -56,20 +56,26 @@ def write(using: str, body: Callable[[], T], *, attempts: int = MOST_ATTEMPTS) -
 def is_nested(using: str) -> bool:
     """Tell whether a write on this alias would join a transaction that is already open."""
     connection = connections[using]
-    return connection.in_atomic_block or not connection.get_autocommit()
+    if connection.in_atomic_block:
+        return True
+    if connection.connection is None:
+        # Django's own question would connect, and fail, where the database is away.
+        return not connection.settings_dict["AUTOCOMMIT"]
+    return not connection.get_autocommit()
 
 
 def drop_lost_connection(using: str) -> None:
     """
-    After an ``io`` failure, let go of a connection that the server has ended.
+    After an ``io`` failure, let go of the connection, dead or not.
 
     Django does so between requests only. A process without requests would otherwise go on
-    with the dead connection, and every later call would fail too.
+    with a dead connection, or with one to a server that was demoted to a standby, which
+    answers and refuses every write.
     """
     connection = connections[using]
     # Whoever opened a transaction, or turned autocommit off, finds out at its end.
     if connection.autocommit and not connection.in_atomic_block:
-        connection.close_if_unusable_or_obsolete()
+        connection.close()
 
 
 def _attempt(using: str, body: Callable[[], T], commits: list[None]) -> T:

@@ -8,6 +8,7 @@ from django.db import DatabaseError as DjangoDatabaseError
 from django.db import IntegrityError, InterfaceError, NotSupportedError
 from django.db.transaction import TransactionManagementError
 
+from django_runstore.clocks import ClockUnavailable
 from django_runstore.errors import DatabaseFailure, FailureCode
 
 _MOST_CAUSES: Final = 8
@@ -19,8 +20,9 @@ _CONSTRAINT_CLASS: Final = "23"
 _IN_FAILED_TRANSACTION: Final = "25P02"
 # Class 08: connection exception; class 53: insufficient resources; class 58: system error;
 # 57P01 to 57P05: the server is going away, not yet there, or has ended an idle session, as
-# 25P03 and 25P04 do with a transaction that idles or takes too long.
-_IO_PREFIXES: Final = ("08", "53", "58", "57P", "25P03", "25P04")
+# 25P03 and 25P04 do with a transaction that idles or takes too long. 25006: it has become
+# read-only, as a primary does that was demoted.
+_IO_PREFIXES: Final = ("08", "53", "58", "57P", "25P03", "25P04", "25006")
 _BUSY_SQLITE: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _IO_SQLITE: Final = frozenset(
     {
@@ -77,6 +79,9 @@ def _with_causes(error: BaseException) -> Iterator[BaseException]:
 def _code_of(error: BaseException) -> FailureCode | None:
     if isinstance(error, DatabaseFailure):
         return error.code
+    if isinstance(error, ClockUnavailable):
+        # Too slow to tell the time; the next attempt may find it less loaded.
+        return "busy"
     sqlstate = getattr(error, "sqlstate", None)
     if isinstance(sqlstate, str):
         return _code_of_sqlstate(sqlstate)

@@ -89,8 +89,14 @@ def _interruption_in(error: BaseException) -> RunInterrupted | None:
 
 
 def _passes(error: RunPersistenceFailed) -> bool:
-    """Tell whether the database was merely away: no fault of the run, which can go on later."""
-    return isinstance(error.__cause__, DatabaseFailure) and error.__cause__.code in {"busy", "io"}
+    """
+    Tell whether the database failed a save: no fault of the run, which can go on later.
+
+    Also where its class is unknown, such as a statement that took too long: a run that comes
+    back in vain can be seen and cancelled, one that is called failed is lost.
+    """
+    passing = {"busy", "io", "unknown"}
+    return isinstance(error.__cause__, DatabaseFailure) and error.__cause__.code in passing
 
 
 def describe_error(error: BaseException) -> str:

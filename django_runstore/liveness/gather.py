@@ -113,6 +113,8 @@ def _bounded(verdicts: Iterable[LivenessVerdict], ours: Observed) -> Observed:
         for key, value in observed.items():
             if len(kept) == _MOST_OBSERVED_PAIRS:
                 return kept
+            if not _plain(key):
+                continue
             if isinstance(value, str):
                 kept.setdefault(_plain(key), _plain(value))
             elif _is_safe_integer(value):

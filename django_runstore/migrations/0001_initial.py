@@ -677,5 +677,7 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.RunPython(tune_run_table, migrations.RunPython.noop),
+        migrations.RunPython(
+            tune_run_table, migrations.RunPython.noop, hints={"model_name": "run"}
+        ),
     ]

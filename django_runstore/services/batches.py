@@ -26,9 +26,9 @@ from django_runstore.outcomes import (
 from django_runstore.owners import OwnerId
 from django_runstore.rows import decode_run
 from django_runstore.services import arguments
-from django_runstore.services.core import LOCKED_COLUMNS, LockedRun, locked_run
 from django_runstore.services.facts import Fact
 from django_runstore.services.leasing import Leasing
+from django_runstore.services.locked_run import LOCKED_COLUMNS, LockedRun, locked_run
 from django_runstore.services.twin import twin
 from django_runstore.snapshots import ClaimedRun, RunRow
 from django_runstore.states import CLAIMABLE_STATUSES, RunStatus
@@ -93,7 +93,8 @@ class Batches(Leasing):
         version = arguments.label(operation, code_version, "code_version")
 
         def body() -> tuple[ClaimedRun, ...]:
-            due, refused = self._due(names, reading), set[str]()
+            at_ms = reading()
+            due, refused = self._due(names, at_ms), set[str]()
             granted: list[tuple[LockedRun, RunRow, int]] = []
             while (wanted := most - len(granted)) > 0:
                 candidates = list(due.exclude(pk__in=refused)[:wanted])
@@ -101,12 +102,12 @@ class Batches(Leasing):
                     # Whatever is not granted is left out of the next look, so that a row
                     # that cannot be read at the head of the queue does not block the rest.
                     refused.add(run.run_id)
-                    granted += self._grant(operation, run, holder, reading)
+                    granted += self._grant(operation, run, holder, at_ms)
                 if len(candidates) < wanted:
                     break
-            self._install(holder, granted, reading, version)
+            self._install(holder, granted, at_ms, version)
             return tuple(
-                ClaimedRun(_as_owned(row, holder, fence, reading, version), fence)
+                ClaimedRun(_as_owned(row, holder, fence, at_ms, version), fence)
                 for _, row, fence in granted
             )
 
@@ -204,17 +205,18 @@ class Batches(Leasing):
         if not isinstance(self.arbiter, DatabaseArbiter):
             # Only a lease that is the row itself may be renewed without asking the arbiter.
             return {
-                run_id: self.heartbeat(run_id, holder, reading, fence=fence)
+                run_id: self.heartbeat(run_id, holder, now_ms, fence=fence)
                 for run_id, fence in pairs
             }
 
         def body() -> dict[str, BatchHeartbeatOutcome]:
             if not nested:
                 pulse_statements.begin_pulse(self.using, conf.current().lease.heartbeat_interval_ms)
+            at_ms = reading()
             answers: dict[str, BatchHeartbeatOutcome] = {}
             for start in range(0, len(pairs), pulse_statements.MOST_RUNS):
                 part = pairs[start : start + pulse_statements.MOST_RUNS]
-                beats = pulse_statements.beat_many(self.using, holder, part, reading)
+                beats = pulse_statements.beat_many(self.using, holder, part, at_ms)
                 answers.update((run_id, _ANSWERS[beat]) for run_id, beat in beats.items())
             return answers
 

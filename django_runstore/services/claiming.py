@@ -1,5 +1,7 @@
 """Reserve a run and become its owner. Spec: run-store 4.3 claim to abandon_claim."""
 
+from functools import partial
+
 from django_runstore.arbiters.lease import (
     AskActivate,
     AskClaim,
@@ -23,13 +25,9 @@ from django_runstore.outcomes import (
 )
 from django_runstore.owners import OwnerId
 from django_runstore.services import arguments
-from django_runstore.services.core import (
-    LockedRun,
-    StoreCore,
-    classify_claim_loss,
-    lease_columns,
-)
+from django_runstore.services.core import StoreCore, classify_claim_loss, lease_columns
 from django_runstore.services.facts import Fact, TakeoverEvidence
+from django_runstore.services.locked_run import LockedRun
 from django_runstore.services.twin import twin
 from django_runstore.snapshots import RunRow, RunSnapshot
 from django_runstore.states import CLAIMABLE_STATUSES, RunStatus
@@ -77,20 +75,21 @@ class Claiming(StoreCore):
 
         def body() -> ClaimOutcome:
             row = self._lock(identifier)
+            at_ms = reading()
             if (
                 row is None
                 or row.status not in CLAIMABLE_STATUSES
                 or not row.matches(snapshot)
                 or row.claim is not None
             ):
-                return classify_claim_loss(row, reading)
-            decision = self._decide(row, row.lease, AskClaim(holder, reading))
+                return classify_claim_loss(row, at_ms)
+            decision = self._decide(row, row.lease, AskClaim(holder, at_ms))
             if isinstance(decision.answer, Refused):
-                return classify_claim_loss(row, reading)
+                return classify_claim_loss(row, at_ms)
             fence = decision.answer.fence
-            fact = Fact("claimed", holder, reading, fence)
-            self._apply(operation, row, claim_columns(holder, reading, fence), (fact,))
-            return Claimed(reading, fence)
+            fact = Fact("claimed", holder, at_ms, fence)
+            self._apply(operation, row, claim_columns(holder, at_ms, fence), (fact,))
+            return Claimed(at_ms, fence)
 
         return self._write(operation, body)
 
@@ -124,22 +123,22 @@ class Claiming(StoreCore):
         holder = arguments.owner(operation, owner)
         context: dict[str, str | int] = {"run_id": identifier}
         proof: LivenessEvidence | None = None
+        proven = False
         if evidence is None:
             reading = self._reading(operation, now_ms, context)
         else:
-            proof, reading = self._dated(operation, now_ms, evidence, context)
-        proven = proof is not None and matches_evidence(
-            snapshot.owner or holder, holder, reading, proof
-        )
-
+            proof, dated_ms = self._dated(operation, now_ms, evidence, context)
+            reading = partial(int, dated_ms)
+            proven = matches_evidence(snapshot.owner or holder, holder, dated_ms, proof)
         if snapshot.owner not in (None, holder) and not proven:
-            return self._typed(operation, lambda: self._unproven(identifier, snapshot, reading))
+            return self._typed(operation, lambda: self._unproven(identifier, snapshot, reading()))
 
         def body() -> ClaimAndOwnOutcome:
             row = self._lock(identifier)
-            if row is None or not self._may_be_owned(row, snapshot, reading):
-                return classify_claim_loss(row, reading)
-            return self._own(operation, row, holder, reading, proof)
+            at_ms = reading()
+            if row is None or not self._may_be_owned(row, snapshot, at_ms):
+                return classify_claim_loss(row, at_ms)
+            return self._own(operation, row, holder, at_ms, proof)
 
         return self._write(operation, body)
 
@@ -227,7 +226,6 @@ class Claiming(StoreCore):
         token = arguments.timestamp(operation, claimed_at_ms, "claimed_at_ms")
         snapshot = arguments.snapshot(operation, expected)
         grant = arguments.fence(operation, fence)
-        now_ms = self._now(operation)
 
         def body() -> ActivateOutcome:
             row = self._lock(identifier)
@@ -238,6 +236,7 @@ class Claiming(StoreCore):
                 released = Fact("released", holder, token, row.fence)
                 self._apply(operation, row, NO_CLAIM, (released,))
                 return SnapshotChanged()
+            now_ms = self._now(operation)
             decision = self._decide(row, row.lease, AskActivate(holder, token, now_ms, grant))
             if isinstance(decision.answer, Refused):
                 self._apply(operation, row, NO_CLAIM)

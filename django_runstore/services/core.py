@@ -3,7 +3,6 @@
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from django.db import Error as DjangoError
@@ -32,10 +31,9 @@ from django_runstore.outcomes import (
     NotFound,
     SnapshotChanged,
 )
-from django_runstore.owners import OwnerId
 from django_runstore.services import arguments
 from django_runstore.services.facts import Fact, append_facts
-from django_runstore.snapshots import RunSnapshot
+from django_runstore.services.locked_run import LOCKED_COLUMNS, LockedRun, locked_run
 from django_runstore.states import RunStatus
 
 T = TypeVar("T")
@@ -48,99 +46,6 @@ _READ_BEFORE_WRITE: Final = (
     'then cannot wait for it; set OPTIONS["transaction_mode"] = "IMMEDIATE" on this database'
 )
 _BROKEN_BLOCK: Final = "the surrounding atomic block is broken; leave it before using the store"
-
-# Everything a decision needs and nothing wide: a large state is never read under the lock.
-LOCKED_COLUMNS: Final = (
-    "run_id",
-    "status",
-    "started_at_ms",
-    "owner_host_id",
-    "owner_pid",
-    "owner_nonce",
-    "heartbeat_at_ms",
-    "owner_fence",
-    "claim_host_id",
-    "claim_pid",
-    "claim_nonce",
-    "claimed_at_ms",
-    "fence",
-    "cancel_requested_at_ms",
-    "recovery_count",
-    "failure_count",
-    "journal_seq",
-    "ownership_seq",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class LockedRun:
-    """The narrow part of a run row, read under its lock and not decoded. Spec: run-store 4.1."""
-
-    run_id: str
-    status: str
-    started_at_ms: int | None
-    owner: OwnerId | None
-    heartbeat_at_ms: int | None
-    owner_fence: int | None
-    claim: OwnerId | None
-    claimed_at_ms: int | None
-    fence: int
-    cancel_requested_at_ms: int | None
-    recovery_count: int
-    failure_count: int
-    journal_seq: int
-    ownership_seq: int
-
-    @property
-    def lease(self) -> Lease:
-        """The lease that the row holds."""
-        return Lease(
-            self.owner,
-            self.heartbeat_at_ms,
-            self.owner_fence,
-            self.claim,
-            self.claimed_at_ms,
-            self.fence,
-        )
-
-    def matches(self, expected: RunSnapshot) -> bool:
-        """Tell whether the row is still what the caller saw."""
-        return (
-            self.status == expected.status
-            and self.owner == expected.owner
-            and self.heartbeat_at_ms == expected.heartbeat_at_ms
-        )
-
-    def matches_claim(self, claimant: OwnerId, claimed_at_ms: int, fence: int | None) -> bool:
-        """Tell whether the pending claim is exactly this one."""
-        return (
-            self.claim == claimant
-            and self.claimed_at_ms == claimed_at_ms
-            and fence in (None, self.fence)
-        )
-
-    def is_owned_by(self, owner: OwnerId, fence: int | None) -> bool:
-        """Tell whether the row is running under this owner and, when given, this grant."""
-        return (
-            self.status == RunStatus.RUNNING
-            and self.owner == owner
-            and fence in (None, self.owner_fence)
-        )
-
-
-def _identity(columns: Mapping[str, Any], role: str) -> OwnerId | None:
-    host_id, pid, nonce = (columns[f"{role}_{part}"] for part in ("host_id", "pid", "nonce"))
-    if host_id is None and pid is None and nonce is None:
-        return None
-    return OwnerId(host_id, pid, nonce)
-
-
-def locked_run(columns: Mapping[str, Any]) -> LockedRun:
-    """Build the value from a row of ``LOCKED_COLUMNS``."""
-    plain = {
-        name: columns[name] for name in LockedRun.__dataclass_fields__ if name in LOCKED_COLUMNS
-    }
-    return LockedRun(owner=_identity(columns, "owner"), claim=_identity(columns, "claim"), **plain)
 
 
 class StoreCore:
@@ -177,14 +82,28 @@ class StoreCore:
 
     def _now(self, operation: str) -> int:
         """Read the store's clock; the first reading of a database's clock is a query."""
-        return self._typed(operation, lambda: math.floor(self.clock.now_ms()))
+        reading = self._typed(operation, self.clock.now_ms)
+        if not math.isfinite(reading):
+            raise RunPersistenceFailed(operation, "the clock gave no time", {"stage": "clock"})
+        return math.floor(reading)
 
-    def _reading(self, operation: str, now_ms: object, context: Mapping[str, str | int]) -> int:
-        """Admit a caller's reading; omitted, it is the store clock's."""
-        clock_ms = self._now(operation)
+    def _reading(
+        self, operation: str, now_ms: object, context: Mapping[str, str | int]
+    ) -> Callable[[], int]:
+        """
+        Admit a caller's reading; omitted, it is the store clock's at the time of the call.
+
+        To be called under the row's lock: a reading from before a long wait for it could be
+        stale in the moment it is written.
+        """
         if now_ms is None:
-            return clock_ms
+            return lambda: self._now(operation)
+        admitted = self._within_skew(operation, now_ms, context)
+        return lambda: admitted
+
+    def _within_skew(self, operation: str, now_ms: object, context: Mapping[str, str | int]) -> int:
         admitted = arguments.timestamp(operation, now_ms)
+        clock_ms = self._now(operation)
         allowance_ms = conf.current().lease.skew_allowance_ms
         return arguments.within_skew(operation, admitted, clock_ms, allowance_ms, context)
 
@@ -197,10 +116,10 @@ class StoreCore:
     ) -> tuple[LivenessEvidence, int]:
         """Admit a reading and the evidence made at it; omitted, it is the evidence's own."""
         if now_ms is not None:
-            reading = self._reading(operation, now_ms, context)
+            reading = self._within_skew(operation, now_ms, context)
             return arguments.evidence(operation, evidence), reading
         proof = arguments.evidence(operation, evidence)
-        return proof, self._reading(operation, proof.checked_at_ms, context)
+        return proof, self._within_skew(operation, proof.checked_at_ms, context)
 
     def _write(self, operation: str, body: Callable[[], T], *, attempts: int = MOST_ATTEMPTS) -> T:
         """Run ``body`` in the write boundary and give its failures their types."""

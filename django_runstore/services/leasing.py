@@ -71,7 +71,8 @@ class Leasing(StoreCore):
             row = self._lock(identifier)
             if row is None:
                 return NotFound()
-            decision = self._decide(row, row.lease, AskRenew(holder, reading, grant, unclaimed))
+            request = AskRenew(holder, reading(), grant, unclaimed)
+            decision = self._decide(row, row.lease, request)
             # A lease that renews over a row that records somebody else is no success.
             if isinstance(decision.answer, Refused) or not row.is_owned_by(holder, grant):
                 return FenceLost()
@@ -109,7 +110,7 @@ class Leasing(StoreCore):
         holder = arguments.owner(operation, owner)
         grant = arguments.fence(operation, fence)
         reading = self._reading(operation, now_ms, {"run_id": identifier})
-        changes: dict[str, object] = {"progressed_at_ms": reading, "recovery_count": 0}
+        changes: dict[str, object] = {"recovery_count": 0}
         if progress_json is not None:
             changes["progress_json"] = arguments.optional_json(
                 operation, progress_json, "progress_json"
@@ -124,7 +125,7 @@ class Leasing(StoreCore):
             decision = self._decide(row, row.lease, AskGuard(holder, grant))
             if isinstance(decision.answer, Refused) or not row.is_owned_by(holder, grant):
                 return FenceLost()
-            self._apply(operation, row, changes)
+            self._apply(operation, row, {**changes, "progressed_at_ms": reading()})
             return Updated()
 
         return self._write(operation, body)

@@ -17,8 +17,9 @@ from django_runstore.outcomes import (
 )
 from django_runstore.owners import OwnerId
 from django_runstore.services import arguments
-from django_runstore.services.core import LockedRun, StoreCore, lease_columns
+from django_runstore.services.core import StoreCore, lease_columns
 from django_runstore.services.facts import Fact, append_notes
+from django_runstore.services.locked_run import LockedRun
 from django_runstore.services.twin import twin
 from django_runstore.snapshots import OwnedTransition, RunNote, TransitionGuard
 from django_runstore.states import RunStatus, is_terminal_run_status

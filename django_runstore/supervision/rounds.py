@@ -9,6 +9,7 @@ from django.db import Error as DjangoError
 
 from django_runstore import conf
 from django_runstore.clocks import boottime_ms
+from django_runstore.db.boundary import drop_lost_connection
 from django_runstore.errors import RunStoreError
 from django_runstore.handlers import registry
 from django_runstore.handlers.execution import Interrupted
@@ -17,7 +18,7 @@ from django_runstore.supervision.endings import UNANSWERED, Ending
 from django_runstore.supervision.execution import CANCELLED
 from django_runstore.supervision.owned_rows import cancel_requests, strays
 from django_runstore.supervision.pauses import Backoff, Timer
-from django_runstore.supervision.settlement import discard_broken_connection, failure_name
+from django_runstore.supervision.settlement import failure_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -189,7 +190,7 @@ class Rounds:
             logger.warning(
                 "the database failed while %s (%s); trying again", doing, failure_name(error)
             )
-        discard_broken_connection(self._store.using)
+        drop_lost_connection(self._store.using)
 
     def _succeeded(self) -> None:
         if self._patience.failures:

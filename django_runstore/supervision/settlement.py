@@ -9,9 +9,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, assert_never
 
 from django.db import Error as DjangoError
-from django.db import connections
 
 from django_runstore import conf
+from django_runstore.db.boundary import drop_lost_connection
 from django_runstore.errors import RunNotFound, RunPersistenceFailed, RunStoreError
 from django_runstore.outcomes import FenceLost, GuardFailed, NotFound, Transitioned
 from django_runstore.supervision.announcements import counted, printable
@@ -217,14 +217,7 @@ class Settler:
                 failure_name(error),
                 counted(len(self._pending), "outcome"),
             )
-        discard_broken_connection(self.store.using)
-
-
-def discard_broken_connection(using: str) -> None:
-    """Close this thread's connection if it is unusable, so that the next use opens a new one."""
-    connection = connections[using]
-    if not connection.in_atomic_block:
-        connection.close_if_unusable_or_obsolete()
+        drop_lost_connection(self.store.using)
 
 
 def failure_name(error: BaseException) -> str:

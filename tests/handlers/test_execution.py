@@ -155,16 +155,16 @@ def test_an_exception_without_readable_text_is_still_a_failure():
     assert "no readable message" in failure_of(run_function(raising(MuteError())))["message"]
 
 
-@pytest.mark.parametrize("code", ["busy", "io"])
-def test_a_save_that_failed_because_the_database_was_away_puts_the_run_back(code):
+@pytest.mark.parametrize("code", ["busy", "io", "unknown"])
+def test_a_save_that_the_database_failed_puts_the_run_back(code):
     error = RunPersistenceFailed("transition_owned", "database operation failed")
     error.__cause__ = DatabaseFailure(code)
     assert run_function(raising(error)) == Interrupted("database_unavailable")
 
 
-def test_any_other_database_failure_of_a_save_fails_the_run():
+def test_a_save_that_the_database_can_never_make_fails_the_run():
     error = RunPersistenceFailed("transition_owned", "database operation failed")
-    error.__cause__ = DatabaseFailure("unknown")
+    error.__cause__ = DatabaseFailure("unsupported")
     assert failure_of(run_function(raising(error)))["type"] == "RunPersistenceFailed"
 
 
