@@ -39,7 +39,6 @@ class Window:
 
     Attributes:
         after: The run id that the window begins behind.
-        looked_at_ms: When the last look began.
         has_been_round: Whether it has come to the end since somebody set this back.
     """
 
@@ -49,7 +48,7 @@ class Window:
         self.has_been_round = False
         self._seen: dict[str, Sighting] = {}
         self._here_since_ms = math.inf
-        self.looked_at_ms = 0.0
+        self._looked_at_ms = 0.0
 
     def look(self, rows: Iterable[StaleRow], began_ms: float, ended_ms: float) -> None:
         """
@@ -66,7 +65,7 @@ class Window:
             is_same = known is not None and known.row == row
             seen[row.run_id] = known if known and is_same else Sighting(row, ended_ms)
         self._seen = seen
-        self.looked_at_ms = began_ms
+        self._looked_at_ms = began_ms
         self._here_since_ms = min(self._here_since_ms, ended_ms)
 
     def sightings(self) -> list[Sighting]:
@@ -75,7 +74,7 @@ class Window:
 
     def unchanged_ms(self, sighting: Sighting) -> float:
         """Tell for how long the row was seen like this at both ends."""
-        return self.looked_at_ms - sighting.since_ms
+        return self._looked_at_ms - sighting.since_ms
 
     def move_on(self) -> None:
         """Go to the rows behind this window, or back to the first, once it is done with."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from typing import TYPE_CHECKING, Final
 
 from django_runstore import conf
-from django_runstore.clocks import boottime_ms, takeovers_blocked
+from django_runstore.clocks import takeovers_blocked
 from django_runstore.services import RunStore
 from django_runstore.supervision.announcements import printable
 from django_runstore.supervision.examination import Examiner
@@ -40,11 +41,18 @@ logger = logging.getLogger("django_runstore.supervision")
 INTERVALS_UNCHANGED: Final = 2
 """For how many heartbeat intervals a stale stamp has to be seen unchanged."""
 
-INTERVALS_APART: Final = 4
-"""Looks further apart than this, and than a third of stale-after, are no watching."""
-
 LARGEST_WINDOW: Final = 500
 """How many stale claims, and as many stale runs, one sweep looks at."""
+
+
+def monotonic_ms() -> float:
+    """
+    Read a clock that stands still while the machine sleeps, in milliseconds.
+
+    On purpose: time in which neither this process nor an owner beside it could do anything
+    proves nothing. Leases are measured by the other one, ``clocks.boottime_ms()``.
+    """
+    return time.monotonic() * 1000
 
 
 class Sweeper:
@@ -65,7 +73,7 @@ class Sweeper:
         store: By default one over ``using`` and ``clock``.
         dry_run: Write nothing, and only say what would be done.
         window: How many rows of each kind one sweep looks at, which also bounds its memory.
-        read_boottime_ms: The clock of the observations; replaced in tests.
+        read_ms: The clock of the observations; replaced in tests.
 
     Example::
 
@@ -85,17 +93,14 @@ class Sweeper:
         *,
         dry_run: bool = False,
         window: int = LARGEST_WINDOW,
-        read_boottime_ms: Callable[[], float] = boottime_ms,
+        read_ms: Callable[[], float] = monotonic_ms,
     ) -> None:
         self._store = RunStore(using, clock=clock) if store is None else store
         self._using = using
         self._clock = self._store.clock if clock is None else clock
         self._lease = conf.current().lease if lease is None else lease
-        self._longest_gap_ms = max(
-            INTERVALS_APART * self._lease.heartbeat_interval_ms, self._lease.stale_after_ms / 3
-        )
         self._dry_run = dry_run
-        self._read_boottime_ms = read_boottime_ms
+        self._read_ms = read_ms
         self._claims = Window(window)
         self._runs = Window(window)
         self._examiner = Examiner(
@@ -161,16 +166,10 @@ class Sweeper:
             stale_before_ms=now_ms - self._lease.stale_after_ms,
             lock_wait_ms=self._lease.heartbeat_interval_ms,
         )
-        began_ms = self._read_boottime_ms()
-        if began_ms - window.looked_at_ms > self._longest_gap_ms:
-            # This process was stopped, or the machine slept; and the owners perhaps as well.
-            window.forget()
+        began_ms = self._read_ms()
         is_claim = held_as == "claim"
         rows = stale_claims(page) if is_claim else stale_running(page)
-        ended_ms = self._read_boottime_ms()
-        if ended_ms - began_ms > self._lease.heartbeat_interval_ms:
-            # Whatever held this read up may have held up the beats as well.
-            window.forget()
+        ended_ms = self._read_ms()
         window.look(rows, began_ms, ended_ms)
         examine = self._examiner.claim if is_claim else self._examiner.run
         swept: list[SweptRun] = []

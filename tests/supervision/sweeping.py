@@ -42,7 +42,7 @@ class Scene:
     """A store, the clock of its stamps, and the clock that the sweeper watches by."""
 
     clock: FakeClock = field(default_factory=lambda: FakeClock(START))
-    boottime: FakeClock = field(default_factory=lambda: FakeClock(0))
+    monotonic: FakeClock = field(default_factory=lambda: FakeClock(0))
     observer: OwnerId = field(default_factory=OwnerId.for_this_process)
     dead: OwnerId = field(default_factory=dead_owner)
 
@@ -53,7 +53,7 @@ class Scene:
     def sweeper(self, **options) -> Sweeper:
         options.setdefault("clock", self.clock)
         observer = options.pop("observer", self.observer)
-        return Sweeper("default", observer, read_boottime_ms=self.boottime.now_ms, **options)
+        return Sweeper("default", observer, read_ms=self.monotonic.now_ms, **options)
 
     def running(self, owner: OwnerId | None = None, **options) -> Run:
         """A run whose owner beat for the last time just now."""
@@ -65,7 +65,7 @@ class Scene:
 
     def pass_time(self, ms: float) -> None:
         self.clock.advance(ms)
-        self.boottime.advance(ms)
+        self.monotonic.advance(ms)
 
     def go_stale(self) -> None:
         """Until what was stamped now is stale by a millisecond."""

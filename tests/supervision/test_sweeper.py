@@ -4,6 +4,7 @@ import json
 import logging
 
 import pytest
+from django.db import OperationalError
 
 from django_runstore import OwnerId
 from django_runstore.supervision import examination
@@ -30,6 +31,10 @@ OTHER_HOST = OwnerId("elsewhere", 1, "nonce")
 def scene(settings):
     settings.RUNSTORE = short_lease()
     return Scene()
+
+
+def fail(page):
+    raise OperationalError
 
 
 class TestPatience:
@@ -98,27 +103,38 @@ class TestPatience:
         scene.pass_time(2 * INTERVAL)
         assert answers(sweeper.sweep_once()) == {run.pk: "watched"}
 
-    def test_looks_far_apart_are_no_watching(self, scene):
+    def test_a_host_that_sweeps_rarely_takes_runs_too(self, scene):
         run = scene.running()
         scene.go_stale()
         sweeper = scene.sweeper()
         sweeper.sweep_once()
-        scene.pass_time(STALE_AFTER)
-        assert answers(sweeper.sweep_once()) == {run.pk: "watched"}
+        scene.pass_time(10 * STALE_AFTER)
+        assert answers(sweeper.sweep_once()) == {run.pk: "put_back"}
 
-    def test_a_read_that_was_held_up_begins_the_watching_anew(self, scene, monkeypatch):
+    def test_time_that_the_reads_were_held_up_does_not_count(self, scene, monkeypatch):
         run = scene.running()
         scene.go_stale()
         sweeper = scene.sweeper()
-        sweeper.sweep_once()
-        scene.pass_time(2 * INTERVAL)
         read = sweeper_module.stale_running
 
         def held_up(page):
-            scene.boottime.advance(INTERVAL + 1)
+            scene.monotonic.advance(STALE_AFTER)
             return read(page)
 
         monkeypatch.setattr(sweeper_module, "stale_running", held_up)
+        for _ in range(2):
+            assert answers(sweeper.sweep_once()) == {run.pk: "watched"}
+
+    def test_what_was_seen_before_the_database_failed_does_not_count(self, scene, monkeypatch):
+        run = scene.running()
+        scene.go_stale()
+        sweeper = scene.sweeper()
+        sweeper.sweep_once()
+        with monkeypatch.context() as away:
+            away.setattr(sweeper_module, "stale_running", fail)
+            with pytest.raises(OperationalError):
+                sweeper.sweep_once()
+        scene.pass_time(2 * INTERVAL)
         assert answers(sweeper.sweep_once()) == {run.pk: "watched"}
 
 

@@ -49,12 +49,12 @@ half = sys.argv[1]
 def die(*args, **kwargs):
     os.kill(os.getpid(), signal.SIGKILL)
 setattr(RunStore, half, die)
-boottime = FakeClock(0)
+monotonic = FakeClock(0)
 clock = FakeClock(int(sys.argv[2]))
 observer = OwnerId.for_this_process()
-sweeper = Sweeper("default", observer, clock, read_boottime_ms=boottime.now_ms)
+sweeper = Sweeper("default", observer, clock, read_ms=monotonic.now_ms)
 sweeper.sweep_once()
-boottime.advance(2_000)
+monotonic.advance(2_000)
 sweeper.sweep_once()
 """
 
