@@ -1,20 +1,18 @@
 """Filters whose choices cost little and whose values are checked before they are used."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from django.contrib.admin import ModelAdmin, SimpleListFilter
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from django_runstore.admin.wording import shown_text
 from django_runstore.clocks import clock_for
 from django_runstore.models import Run
 from django_runstore.services.facts import COMPANION
 from django_runstore.states import LIVE_STATUSES, RunStatus
 
-MOST_CHOICES: Final = 50
 LIVE: Final = "live"
 
 _HOUR_MS: Final = 3_600_000
@@ -49,34 +47,35 @@ class StatusFilter(_KnownValueFilter):
         return queryset.filter(status__in=LIVE_STATUSES if value == LIVE else [value])
 
 
-class _OfLiveRuns(_KnownValueFilter):
-    """The values of one column among runs that are not settled; of the others there are many."""
+class StaleFilter(_KnownValueFilter):
+    """Running runs whose owner has not been heard of for longer than its lease."""
 
-    column: ClassVar[str]
+    title = _("heartbeat")
+    parameter_name = "heartbeat"
 
     def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[Any]:
-        live = Run.objects.live().exclude(**{self.column: ""}).order_by(self.column)
-        values = live.values_list(self.column, flat=True).distinct()[:MOST_CHOICES]
-        return [(value, shown_text(value)) for value in values]
+        """Offer what needs a look; the others are many."""
+        return [("stale", _("stale"))]
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
-        return queryset.filter(**{self.column: value})
+        """Compare with the clock that stamped the heartbeats."""
+        stale = Run.objects.using(queryset.db).stale(int(clock_for(queryset.db).now_ms()))
+        return queryset & stale
 
 
-class QueueFilter(_OfLiveRuns):
-    """The queues with runs that are not settled."""
+class CancelRequestedFilter(_KnownValueFilter):
+    """Runs that were asked to stop and have not ended."""
 
-    title = _("queue of live runs")
-    parameter_name = "queue"
-    column = "queue"
+    title = _("cancellation")
+    parameter_name = "cancellation"
 
+    def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[Any]:
+        """Offer what an index holds."""
+        return [("requested", _("requested, not settled"))]
 
-class HandlerFilter(_OfLiveRuns):
-    """The handlers with runs that are not settled."""
-
-    title = _("handler of live runs")
-    parameter_name = "handler"
-    column = "handler"
+    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        """Filter by the condition of that index."""
+        return queryset.filter(cancel_requested_at_ms__isnull=False, status__in=LIVE_STATUSES)
 
 
 class CreatedFilter(_KnownValueFilter):

@@ -1,6 +1,6 @@
 """The admin of journal entries."""
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -10,14 +10,11 @@ from django.utils.translation import gettext_lazy as _
 
 from django_runstore import conf
 from django_runstore.admin.filters import StreamFilter
+from django_runstore.admin.notes import holds_no_state
 from django_runstore.admin.read_only import ReadOnlyAdmin, database_of
-from django_runstore.admin.wording import LONGEST_SHOWN, moment, pretty_json
+from django_runstore.admin.wording import HIDDEN, LONGEST_SHOWN, moment, pretty_json
 from django_runstore.models import JournalEntry
-from django_runstore.services.facts import NOTE_SOURCE, SOURCE
 from django_runstore.supervision.announcements import printable
-
-_OURS: Final = frozenset({SOURCE, NOTE_SOURCE})
-"""Sources whose payloads never hold state."""
 
 
 @admin.register(JournalEntry)
@@ -72,8 +69,8 @@ class JournalEntryAdmin(ReadOnlyAdmin[JournalEntry]):
 
     @staticmethod
     def _text(entry: JournalEntry, column: str) -> str:
-        if entry.source_id not in _OURS and not conf.current().admin_shows_state:
-            return str(_("Hidden by RUNSTORE['ADMIN_SHOWS_STATE']."))
+        if not holds_no_state(entry) and not conf.current().admin_shows_state:
+            return str(HIDDEN)
         entries = JournalEntry.objects.using(database_of(entry)).filter(pk=entry.pk)
         head, length = entries.values_list(Left(column, LONGEST_SHOWN), Length(column)).get()
         return pretty_json(head, length)

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from django.utils.functional import Promise
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_runstore.admin.tables import table_of_newest
 from django_runstore.admin.wording import duration, moment, shown_text
 from django_runstore.evidence import EvidenceKind
 from django_runstore.models import JournalEntry
@@ -26,11 +26,15 @@ _CHANGES: Final[Mapping[str, Promise]] = {
     "expired": gettext_lazy("claim cleared"),
 }
 _GROUNDS: Final[Mapping[str, Promise]] = {
-    EvidenceKind.SAME_HOST_PID_DEAD: gettext_lazy("its process was gone from the observer's host"),
+    EvidenceKind.SAME_HOST_PID_DEAD: gettext_lazy("its process no longer exists"),
     EvidenceKind.CROSS_HOST_UNREACHABLE_STALE: gettext_lazy(
-        "it was on another host and its lease had expired"
+        "its lease expired on a host that cannot be looked into"
     ),
-    EvidenceKind.LEASE_EXPIRED: gettext_lazy("its lease had expired"),
+    EvidenceKind.LEASE_EXPIRED: gettext_lazy("its lease expired"),
+}
+_TAKINGS: Final[Mapping[str, Promise]] = {
+    "stolen": gettext_lazy("taken over because %(grounds)s"),
+    "expired": gettext_lazy("claim cleared because %(grounds)s"),
 }
 
 
@@ -40,28 +44,8 @@ def ownership_table(run_id: str, using: str) -> SafeString | str:
     newest = list(facts.order_by("-seq")[: MOST_FACTS + 1])
     if not newest:
         return _("Nobody has claimed it yet.")
-    rows = format_html_join(
-        "",
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-        (_row(fact) for fact in newest[:MOST_FACTS]),
-    )
-    more = (
-        format_html("<p>{}</p>", _("Only the newest %(most)d are shown.") % {"most": MOST_FACTS})
-        if len(newest) > MOST_FACTS
-        else ""
-    )
-    head = format_html_join(
-        "",
-        '<th scope="col">{}</th>',
-        ((name,) for name in _headings()),
-    )
-    return format_html(
-        "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}", head, rows, more
-    )
-
-
-def _headings() -> Iterator[str]:
-    yield from (_("When"), _("What"), _("Who"), _("Fence"), _("Evidence"), _("In words"))
+    headings = (_("When"), _("What"), _("Who"), _("Fence"), _("Evidence"), _("In words"))
+    return table_of_newest(newest, MOST_FACTS, headings, _row)
 
 
 def _row(fact: JournalEntry) -> tuple[str, ...]:
@@ -71,28 +55,41 @@ def _row(fact: JournalEntry) -> tuple[str, ...]:
     kind, words = "", ""
     if isinstance(evidence, dict):
         kind = str(evidence.get("kind", ""))
-        words = "; ".join(_evidence_in_words(kind, evidence))
+        words = "; ".join(_evidence_in_words(name, kind, evidence))
     return (
         moment(fact.emitted_at_ms),
-        str(_CHANGES.get(name, name)),
+        str(_CHANGES.get(name, shown_text(name))),
         _identity(payload.get("owner")),
-        str(payload.get("fence", "")),
+        _fence(payload.get("fence")),
         shown_text(kind),
         shown_text(words),
     )
 
 
-def _evidence_in_words(kind: str, evidence: Mapping[str, Any]) -> Iterator[str]:
-    yield str(_GROUNDS.get(kind, kind))
+def _evidence_in_words(name: str, kind: str, evidence: Mapping[str, Any]) -> Iterator[str]:
+    observed = evidence.get("observed")
+    seen = observed if isinstance(observed, dict) else {}
+    grounds = _grounds(kind, seen.get("pid"))
+    yield _TAKINGS[name] % {"grounds": grounds} if name in _TAKINGS else grounds
     checked, beaten = evidence.get("checked_at_ms"), evidence.get("last_heartbeat_at_ms")
     if isinstance(checked, int) and isinstance(beaten, int):
-        yield _("silent for %(duration)s") % {"duration": duration(max(0, checked - beaten))}
-    if "observer" in evidence:
-        yield _("seen by %(observer)s") % {"observer": _identity(evidence["observer"])}
-    observed = evidence.get("observed")
-    if isinstance(observed, dict) and observed:
-        pairs = ", ".join(f"{key} {value}" for key, value in observed.items())
+        silence = duration(max(0, checked - beaten))
+        yield _("last heartbeat %(duration)s before") % {"duration": silence}
+    if observer := _identity(evidence.get("observer")):
+        yield _("seen by %(observer)s") % {"observer": observer}
+    if seen:
+        pairs = ", ".join(f"{key} {value}" for key, value in seen.items())
         yield _("observed: %(pairs)s") % {"pairs": pairs}
+
+
+def _grounds(kind: str, pid: object) -> str:
+    if kind == EvidenceKind.SAME_HOST_PID_DEAD and isinstance(pid, int):
+        return _("process %(pid)s no longer exists") % {"pid": pid}
+    return str(_GROUNDS.get(kind, kind))
+
+
+def _fence(value: object) -> str:
+    return str(value) if isinstance(value, int) else ""
 
 
 def _identity(value: object) -> str:

@@ -1,14 +1,17 @@
 """Owners, moments and JSON as people read them."""
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Final
 
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.functional import Promise
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from django_runstore.models import Run
 from django_runstore.owners import OwnerId
@@ -16,12 +19,19 @@ from django_runstore.owners import OwnerId
 LONGEST_SHOWN: Final = 20_000
 """Characters of a JSON text that are shown."""
 
+HIDDEN: Final[Promise] = gettext_lazy("Hidden by RUNSTORE['ADMIN_SHOWS_STATE'].")
+
 _LONGEST_PRETTY: Final = 4 * LONGEST_SHOWN
 _LAST_MS_OF_9999: Final = 253_402_300_799_999
 _SECONDS: Final = 120
 _MINUTES: Final = 120
 _HOURS: Final = 48
 _NOTHING: Final = "-"
+_UNSAFE: Final = re.compile(
+    # Controls but tab and line feed, surrogates, line separators, and every mark by which a
+    # text could show itself in another order than it has.
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 
 
 def owner_of(run: Run) -> str:
@@ -87,8 +97,8 @@ def pretty_json(head: str | None, length: int | None) -> SafeString | str:
 
 
 def shown_text(text: str) -> str:
-    """Escape what a page cannot carry: a lone surrogate would break the whole response."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+    """Escape what a page cannot carry, or would show as something else than it is."""
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _indented(text: str) -> str:

@@ -34,6 +34,12 @@ def operator(member):
 
 
 @pytest.fixture
+def lineage_operator(member):
+    """A client that may ask whole lineages to stop."""
+    return member("view_run", "cancel_lineage")
+
+
+@pytest.fixture
 def page():
     """The text of a page that has to be there."""
 

@@ -1,14 +1,16 @@
 """Where the admin's pages are."""
 
-from django.contrib.admin.utils import quote
+from django.contrib import admin
 from django.urls import reverse
+
+from django_runstore.admin import addresses
 
 RUNS = "/admin/runstore/run/"
 ENTRIES = "/admin/runstore/journalentry/"
 
 
-def run_url(run_id, view="change"):
-    return reverse(f"admin:runstore_run_{view}", args=[quote(run_id)])
+def run_url(run_id, page="change"):
+    return addresses.run_url(run_id, admin.site, page)
 
 
 def entry_url(entry):

@@ -35,12 +35,41 @@ def test_a_takeover_says_who_when_and_on_what_evidence(viewer, page, taken_over)
         "web-1 pid 12 (bbbb)",
         "1970-01-01 00:00:32.000",
         "same-host-pid-dead",
-        "its process was gone from the observer",
-        "silent for 31.0 s",
+        "taken over because process 11 no longer exists; last heartbeat 31.0 s before",
         "seen by web-1 pid 12 (bbbb)",
         "observed: lock free, pid 11, process gone",
     ):
         assert shown in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "observer", "words"),
+    [
+        ("same-host-pid-dead", B, "because its process no longer exists"),
+        ("lease-expired", B, "because its lease expired"),
+        (
+            "cross-host-unreachable-stale",
+            OwnerId("web-2", 1, "cc"),
+            "because its lease expired on a host that cannot be looked into",
+        ),
+    ],
+)
+def test_every_kind_of_evidence_has_its_words(viewer, page, kind, observer, words):
+    clock = FakeClock(0)
+    run = RunFactory(running=True, owner=A, clock=clock)
+    clock.advance(31_000)
+    store = RunStore(clock=clock)
+    store.steal(run.pk, store.get(run.pk), observer, None, LivenessEvidence(A, 31_000, kind))
+    assert f"taken over {words}" in page(viewer, run_url(run.pk))
+
+
+def test_a_cleared_claim_says_why(viewer, page):
+    clock = FakeClock(0)
+    run = RunFactory(claimed=True, owner=A, clock=clock)
+    clock.advance(31_000)
+    evidence = LivenessEvidence(A, 31_000, "same-host-pid-dead", {"pid": 11})
+    RunStore(clock=clock).recover_claim(run.pk, A, 0, B, None, evidence)
+    assert "claim cleared because process 11 no longer exists" in page(viewer, run_url(run.pk))
 
 
 def test_the_newest_fact_comes_first(viewer, page, taken_over):

@@ -1,0 +1,36 @@
+"""Run ids in links and forms, where a browser takes liberties with some of them."""
+
+from typing import Final, Literal
+from urllib.parse import quote as percent_quote
+from urllib.parse import unquote as percent_unquote
+
+from django.contrib.admin import AdminSite
+from django.contrib.admin.utils import quote
+from django.urls import reverse
+
+# A browser resolves these two as folders before it asks. Django's own quoting writes every
+# underscore as _5F, so that no other id looks like this.
+_DOTS: Final = {".": "_2E", "..": "_2E_2E"}
+_IDS: Final = {segment: run_id for run_id, segment in _DOTS.items()}
+
+
+def run_url(run_id: str, site: AdminSite, page: Literal["change", "history"] = "change") -> str:
+    """Address a page of a run so that every browser asks for just that one."""
+    segment = quote(run_id)
+    segment = _DOTS.get(segment, segment)
+    return reverse(f"admin:runstore_run_{page}", args=[segment], current_app=site.name)
+
+
+def admin_segment(segment: str) -> str:
+    """Turn a segment of a path into one that Django's admin unquotes to the id."""
+    return _IDS.get(segment, segment)
+
+
+def form_value(run_id: str) -> str:
+    """Write an id for a form: browsers replace line breaks in what they send."""
+    return percent_quote(run_id, safe="/:@")
+
+
+def from_form(value: str) -> str:
+    """Read an id out of a form."""
+    return percent_unquote(value)
