@@ -19,6 +19,7 @@ from django_runstore.admin.wording import (
     HIDDEN,
     LONGEST_SHOWN,
     age,
+    brief,
     claimant_of,
     moment,
     owner_of,
@@ -36,14 +37,14 @@ class RunColumns(ReadOnlyAdmin[Run]):
     @admin.display(description=_("run"))
     def name(self, run: Run) -> str:
         """Show the id, short enough for a list."""
-        return printable(run.run_id)
+        return brief(run.run_id)
 
     @admin.display(description=_("lineage / round"))
     def lineage(self, run: Run) -> str:
         """Name the logical run and the place in it."""
         if run.lineage_id is None:
             return "-"
-        return f"{printable(run.lineage_id)} / {run.round_ordinal}"
+        return f"{brief(run.lineage_id)} / {run.round_ordinal}"
 
     @admin.display(description=_("parent"))
     def parent(self, run: Run) -> SafeString | str:

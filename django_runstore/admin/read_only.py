@@ -66,6 +66,7 @@ class ReadOnlyAdmin(_ModelAdmin[ModelT]):
 
     paginator = BoundedPaginator
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
     list_max_show_all = 0
     sortable_by = ()

@@ -35,6 +35,7 @@ from django_runstore.admin.filters import (
 from django_runstore.admin.read_only import IndexedChangeList
 from django_runstore.models import Run
 from django_runstore.services import RunStore
+from django_runstore.states import is_terminal_run_status
 from django_runstore.supervision.announcements import printable
 
 _WIDE: Final = (
@@ -66,10 +67,10 @@ class RunAdmin(RunColumns):
         "name",
         "status",
         "handler",
-        "queue",
-        "lineage",
         "owner",
         "heartbeat",
+        "queue",
+        "lineage",
         "created",
         "started",
         "finished",
@@ -85,18 +86,9 @@ class RunAdmin(RunColumns):
             {
                 "fields": (
                     "whole_id",
-                    "status",
-                    "handler",
-                    "queue",
-                    "priority",
-                    "lineage",
-                    "parent",
-                    "code_version",
-                    "failure_count",
-                    "recovery_count",
-                    "waiting",
-                    "wakes",
-                    "cancel_requested",
+                    ("status", "handler", "queue", "priority"),
+                    ("lineage", "parent", "code_version"),
+                    ("failure_count", "recovery_count", "waiting", "wakes"),
                 )
             },
         ),
@@ -104,12 +96,8 @@ class RunAdmin(RunColumns):
             _("Ownership"),
             {
                 "fields": (
-                    "owner",
-                    "heartbeat",
-                    "owner_fence",
-                    "claimant",
-                    "claimed",
-                    "fence",
+                    ("owner", "heartbeat", "owner_fence"),
+                    ("claimant", "claimed", "fence"),
                     "ownership",
                 )
             },
@@ -119,12 +107,8 @@ class RunAdmin(RunColumns):
             _("Times"),
             {
                 "fields": (
-                    "created",
-                    "available",
-                    "started",
-                    "progressed",
-                    "finished",
-                    "deadline",
+                    ("created", "available", "started", "finished"),
+                    ("progressed", "deadline", "cancel_requested"),
                 )
             },
         ),
@@ -187,9 +171,9 @@ class RunAdmin(RunColumns):
             return HttpResponseRedirect(run_url(runs[0].run_id, self.admin_site))
         return None
 
-    def _cancel_actions(self, request: HttpRequest) -> list[tuple[str, str]]:
+    def _cancel_actions(self, request: HttpRequest, run: Run) -> list[tuple[str, str]]:
         offered = []
-        if self.has_cancel_run_permission(request):
+        if self.has_cancel_run_permission(request) and not is_terminal_run_status(run.status):
             offered.append(("cancel_selected", _now("Cancel run")))
         if self.has_cancel_lineage_permission(request):
             offered.append(("cancel_lineage", _now("Cancel the whole lineage")))
@@ -220,18 +204,24 @@ class RunAdmin(RunColumns):
     ) -> Any:  # noqa: ANN401 - as changelist_view
         """Show a run whose id may be a pair of dots; its title is short whatever the id."""
         segment = admin_segment(object_id)
-        run_id = unquote(segment)
+        context = {"subtitle": printable(unquote(segment))} | (extra_context or {})
+        return super().change_view(request, segment, form_url, context)
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Add what the buttons on top of the page need."""
+        run: Run = context["original"]
         site = self.admin_site
-        context = {
-            "subtitle": printable(run_id),
-            "history_url": run_url(run_id, site, "history"),
+        context |= {
+            "history_url": run_url(run.run_id, site, "history"),
             "list_url": reverse("admin:runstore_run_changelist", current_app=site.name),
-            "cancel_actions": self._cancel_actions(request),
+            "cancel_actions": self._cancel_actions(request, run),
             "selected_name": ACTION_CHECKBOX_NAME,
-            "selected_value": form_value(run_id),
+            "selected_value": form_value(run.run_id),
             "came_from_run": _CAME_FROM_RUN,
         }
-        return super().change_view(request, segment, form_url, context | (extra_context or {}))
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

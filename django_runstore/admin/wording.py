@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from django_runstore.models import Run
 from django_runstore.owners import OwnerId
+from django_runstore.supervision.announcements import printable
 
 LONGEST_SHOWN: Final = 20_000
 """Characters of a JSON text that are shown."""
@@ -26,6 +27,7 @@ _LAST_MS_OF_9999: Final = 253_402_300_799_999
 _SECONDS: Final = 120
 _MINUTES: Final = 120
 _HOURS: Final = 48
+_LONGEST_BRIEF: Final = 32
 _NOTHING: Final = "-"
 _UNSAFE: Final = re.compile(
     # Controls but tab and line feed, surrogates, line separators, and every mark by which a
@@ -48,6 +50,12 @@ def _holder(host_id: str | None, pid: int | None, nonce: str | None) -> str:
     if host_id is None or pid is None or nonce is None:
         return _NOTHING
     return OwnerId(host_id, pid, nonce).describe()
+
+
+def brief(text: str) -> str:
+    """Show an id or a name so that it leaves room for the other columns of a list."""
+    shown = printable(text)
+    return shown if len(shown) <= _LONGEST_BRIEF else f"{shown[: _LONGEST_BRIEF - 1]}…"
 
 
 def moment(ms: int | None) -> str:

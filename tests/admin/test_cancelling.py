@@ -250,6 +250,11 @@ class TestFromThePageOfARun:
         assert 'value="cancel_selected"' in text
         assert 'value="cancel_lineage"' in text
 
+    def test_a_settled_run_has_no_button_of_its_own(self, admin_client, page):
+        text = page(admin_client, run_url(RunFactory(completed=True).pk))
+        assert 'value="cancel_selected"' not in text
+        assert 'value="cancel_lineage"' in text
+
     @pytest.mark.parametrize("run_id", ["run-7", "..", "a\nb"])
     def test_the_button_asks_the_run_and_leads_back(self, operator, page, run_id):
         run = RunFactory(run_id=run_id)

@@ -115,6 +115,16 @@ class TestList:
         assert counts
         assert all("LIMIT" in sql for sql in counts if "runstore_run" in sql)
 
+    def test_no_choice_of_a_filter_is_counted(self, viewer, page):
+        RunFactory()
+        assert "_facets" not in page(viewer, RUNS)
+        assert "not settled (" not in page(viewer, RUNS, _facets="True")
+
+    def test_long_ids_leave_room_for_the_other_columns(self, viewer, page):
+        RunFactory(run_id="x" * 1_024, lineage_id="y" * 1_024, round_ordinal=0)
+        text = page(viewer, RUNS)
+        assert ("x" * 31 + "…" in text, "y" * 31 + "… / 0" in text) == (True, True)
+
     def test_the_number_of_queries_does_not_grow_with_the_rows(self, viewer, page):
         RunFactory(running=True)
         page(viewer, RUNS)
