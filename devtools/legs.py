@@ -37,6 +37,12 @@ class LegResult:
         """Whether there was a database to run on."""
         return self.exit_status != UNAVAILABLE_STATUS
 
+    @property
+    def broke_off(self) -> bool:
+        """Whether pytest failed for another reason than a failed test."""
+        explained = self.counts["failed"] or self.counts["errors"]
+        return self.was_tested and self.exit_status != 0 and not explained
+
 
 @dataclass(frozen=True, slots=True)
 class Leg:

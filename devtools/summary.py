@@ -28,6 +28,8 @@ def closing_line(results: Sequence[LegResult]) -> str:
     counts: Counter[str] = Counter()
     for result in results:
         counts.update(result.counts)
+        # One that was killed, say, must not look like one that passed.
+        counts["errors"] += result.broke_off
     said = ", ".join(
         f"{counts[part]} {_plural(part, counts[part])}" for part in PARTS if counts[part]
     )
@@ -52,7 +54,7 @@ def _describe_leg(result: LegResult) -> str:
     for part in ("xfailed", "errors"):
         if counts[part]:
             said += f", {counts[part]} {_plural(part, counts[part])}"
-    if result.exit_status != 0 and not counts["failed"] and not counts["errors"]:
+    if result.broke_off:
         said += f" (pytest's exit status: {result.exit_status})"
     return f"{said} in {result.seconds:.1f} s"
 

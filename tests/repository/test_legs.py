@@ -56,6 +56,12 @@ def test_the_last_line_is_in_the_words_of_pytest():
     assert line.startswith("===")
 
 
+def test_a_leg_that_was_killed_does_not_look_like_one_that_passed():
+    killed = LegResult("PostgreSQL", -15)
+
+    assert closing_line([PASSED, killed]).strip("= ").startswith("10 passed, 2 skipped, 1 error ")
+
+
 def test_no_test_is_said_in_the_words_of_pytest():
     assert closing_line([UNTESTED]).strip("= ") == "no tests ran in 0.00s"
 
