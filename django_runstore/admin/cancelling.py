@@ -26,6 +26,7 @@ MOST_CANCELLED: Final = 500
 
 MOST_NAMED: Final = 20
 
+Answer: TypeAlias = CancelOutcome | RunStoreError
 Report: TypeAlias = list[tuple[str, list[str]]]
 
 REQUESTED: Final[Promise] = gettext_lazy("Asked to stop")
@@ -40,12 +41,13 @@ def cancel_runs(store: RunStore, runs: Iterable[Run], record: Callable[[Run], ob
         record: Called with each run that was asked to stop, in the transaction of the request.
 
     Returns:
-        Per outcome, in words, the ids with it; the requests that were recorded come first.
+        Per outcome, in words, the names of the runs with it; the requests that were recorded
+        come first.
     """
     answers = (
         (run.run_id, _ask(store, store.request_cancel, run.run_id, [run], record)) for run in runs
     )
-    return _grouped(REQUESTED, ((run_id, _run_in_words(answer)) for run_id, answer in answers))
+    return _grouped(REQUESTED, _run_in_words, answers)
 
 
 def cancel_lineages(
@@ -59,28 +61,25 @@ def cancel_lineages(
             of the request.
 
     Returns:
-        As ``cancel_runs``, with the ids of the logical runs.
+        As ``cancel_runs``, with the names of the logical runs.
     """
-    words: list[tuple[str, str]] = []
+    answers: list[tuple[str, Answer]] = []
     # A root without a lineage of its own gives its name to the lineage.
     for logical, run_id in {run.lineage_id or run.run_id: run.run_id for run in runs}.items():
         # Read before the transaction: on SQLite one that reads first cannot wait to write.
         rounds = Run.objects.using(store.using).lineage_of(run_id).live()
         unasked = list(rounds.filter(cancel_requested_at_ms=None).only("run_id")[:MOST_CANCELLED])
         answer = _ask(store, store.request_cancel_lineage, run_id, unasked, record)
-        words.append((logical, _lineage_in_words(answer)))
-    return _grouped(LINEAGE_REQUESTED, words)
+        answers.append((logical, answer))
+    return _grouped(LINEAGE_REQUESTED, _lineage_in_words, answers)
 
 
-def named(run_ids: list[str]) -> str:
-    """List runs in a message, the first ``MOST_NAMED`` of them."""
-    names = ", ".join(map(printable, run_ids[:MOST_NAMED]))
-    if len(run_ids) <= MOST_NAMED:
-        return names
-    return _("%(names)s and %(number)d more") % {
-        "names": names,
-        "number": len(run_ids) - MOST_NAMED,
-    }
+def listed(names: list[str]) -> str:
+    """List names in a message, the first ``MOST_NAMED`` of them."""
+    shown = ", ".join(names[:MOST_NAMED])
+    if len(names) <= MOST_NAMED:
+        return shown
+    return _("%(names)s and %(number)d more") % {"names": shown, "number": len(names) - MOST_NAMED}
 
 
 def _ask(
@@ -89,7 +88,7 @@ def _ask(
     run_id: str,
     asked: Iterable[Run],
     record: Callable[[Run], object],
-) -> CancelOutcome | RunStoreError:
+) -> Answer:
     try:
         with transaction.atomic(using=store.using):
             outcome = request(run_id)
@@ -101,19 +100,25 @@ def _ask(
     return outcome
 
 
-def _grouped(first: Promise, words: Iterable[tuple[str, str]]) -> Report:
+def _grouped(
+    first: Promise, in_words: Callable[[Answer], str], answers: Iterable[tuple[str, Answer]]
+) -> Report:
     found: dict[str, list[str]] = {str(first): []}
-    for run_id, said in words:
-        found.setdefault(said, []).append(run_id)
-    return [(said, run_ids) for said, run_ids in found.items() if run_ids]
+    for run_id, answer in answers:
+        name = printable(run_id)
+        # Beside the run and not in the words: one message for all, however many moments.
+        if isinstance(answer, AlreadyRequested):
+            name = f"{name} ({moment(answer.requested_at_ms)})"
+        found.setdefault(in_words(answer), []).append(name)
+    return [(said, names) for said, names in found.items() if names]
 
 
-def _run_in_words(answer: CancelOutcome | RunStoreError) -> str:
+def _run_in_words(answer: Answer) -> str:
     match answer:
         case CancelRequested():
             return str(REQUESTED)
-        case AlreadyRequested(requested_at_ms):
-            return _("Asked before, at %(time)s") % {"time": moment(requested_at_ms)}
+        case AlreadyRequested():
+            return _("Asked before")
         case Terminal(status):
             return _("Ended before, as %(status)s") % {"status": status.label}
         case NotFound():
@@ -124,13 +129,12 @@ def _run_in_words(answer: CancelOutcome | RunStoreError) -> str:
             assert_never(unreachable)
 
 
-def _lineage_in_words(answer: CancelOutcome | RunStoreError) -> str:
+def _lineage_in_words(answer: Answer) -> str:
     match answer:
         case CancelRequested():
             return str(LINEAGE_REQUESTED)
-        case AlreadyRequested(requested_at_ms):
-            time = moment(requested_at_ms)
-            return _("Every live round was asked before, the latest at %(time)s") % {"time": time}
+        case AlreadyRequested():
+            return _("Every live round was asked before")
         case Terminal(status):
             ended = status.label
             return _("Every round ended before, the latest as %(status)s") % {"status": ended}

@@ -23,7 +23,7 @@ from django_runstore.admin.cancelling import (
     Report,
     cancel_lineages,
     cancel_runs,
-    named,
+    listed,
 )
 from django_runstore.admin.columns import RunColumns
 from django_runstore.admin.filters import (
@@ -164,9 +164,9 @@ class RunAdmin(RunColumns):
             return None
         # Where writes go, whatever database the list was read from.
         store = RunStore(router.db_for_write(Run))
-        for words, run_ids in cancel(store, runs, lambda run: self.log_change(request, run, note)):
+        for words, names in cancel(store, runs, lambda run: self.log_change(request, run, note)):
             level = messages.SUCCESS if words == note else messages.WARNING
-            self.message_user(request, f"{words}: {named(run_ids)}", level)
+            self.message_user(request, f"{words}: {listed(names)}", level)
         if _CAME_FROM_RUN in request.POST and len(runs) == 1:
             return HttpResponseRedirect(run_url(runs[0].run_id, self.admin_site))
         return None
