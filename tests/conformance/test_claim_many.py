@@ -169,6 +169,7 @@ def test_the_first_start_is_kept(world: World):
     world.clock.set(400)
     (claimed,) = world.store.claim_many(B, 1)
     assert (claimed.run.started_at_ms, claimed.run.heartbeat_at_ms) == (0, 400)
+    assert claimed.run == world.store.get("run")
 
 
 def test_runs_with_different_histories_get_each_its_own_fence(world: World):
