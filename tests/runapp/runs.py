@@ -136,10 +136,14 @@ def fork(run):
 @handler("test.pool")
 def pool(run):
     """Terminate a forked child, as ``multiprocessing`` does at the end of a pool."""
+    started, start = os.pipe()
     child = os.fork()
     if child == 0:
+        os.write(start, b".")
         while True:
             time.sleep(600)
+    # Python drops a signal that reaches a child before it has left fork().
+    os.read(started, 1)
     os.kill(child, signal.SIGTERM)
     _, status = os.waitpid(child, 0)
     return {"child": os.waitstatus_to_exitcode(status)}
