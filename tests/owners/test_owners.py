@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 
 import pytest
@@ -80,7 +79,7 @@ def test_announcing_owner_tells_in_which_folder_its_lock_is(tmp_path: Path, sett
         "t1-0123456789abcdef\n",
         "../t1-0123456789abcdef",
         "",
-        str(uuid.uuid4()),
+        "0f1e2d3c-4b5a-4678-9abc-def012345678",
         None,
         7,
     ],
