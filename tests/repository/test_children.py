@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # Takes its time to end, as tests with servers do, and says when it has.
 SLOW_TO_END = """
 import sys, time
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     sys.stdin.read()
 except KeyboardInterrupt:
     time.sleep(1)
