@@ -1,4 +1,4 @@
-"""Create the run and journal tables."""
+"""Create the run, attempt and journal tables."""
 
 import django.db.models.deletion
 from django.db import migrations, models
@@ -16,95 +16,6 @@ class Migration(migrations.Migration):
     dependencies = []
 
     operations = [
-        migrations.CreateModel(
-            name="JournalEntry",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("run_id", django_runstore.models.fields.DurableTextField(verbose_name="run")),
-                (
-                    "companion",
-                    django_runstore.models.fields.DurableTextField(
-                        blank=True, db_default="", default="", verbose_name="companion"
-                    ),
-                ),
-                ("seq", models.BigIntegerField(verbose_name="sequence")),
-                (
-                    "source_id",
-                    django_runstore.models.fields.DurableTextField(verbose_name="source"),
-                ),
-                ("source_hash", models.BinaryField(max_length=32, verbose_name="source digest")),
-                ("source_seq", models.BigIntegerField(verbose_name="source sequence")),
-                ("emitted_at_ms", models.BigIntegerField(verbose_name="emitted at (ms)")),
-                (
-                    "emitted_at",
-                    models.GeneratedField(
-                        db_persist=True,
-                        expression=django_runstore.models.fields.EpochMillisAsDatetime(
-                            "emitted_at_ms"
-                        ),
-                        output_field=models.DateTimeField(null=True),
-                        verbose_name="emitted",
-                    ),
-                ),
-                (
-                    "event_type",
-                    django_runstore.models.fields.DurableTextField(verbose_name="event type"),
-                ),
-                ("payload_json", models.TextField(verbose_name="payload")),
-                (
-                    "meta_json",
-                    models.TextField(db_default="null", default="null", verbose_name="meta"),
-                ),
-            ],
-            options={
-                "verbose_name": "journal entry",
-                "verbose_name_plural": "journal entries",
-                "db_table": "runstore_journal_entry",
-                "base_manager_name": "objects",
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("run_id", "companion", "seq"), name="runstore_journal_sequence"
-                    ),
-                    models.UniqueConstraint(
-                        fields=("run_id", "companion", "source_hash", "source_seq"),
-                        name="runstore_journal_source",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("run_id", ""), _negated=True),
-                        name="runstore_journal_run_id_not_empty",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("source_id", ""), _negated=True),
-                        name="runstore_journal_source_id_not_empty",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("event_type", ""), _negated=True),
-                        name="runstore_journal_event_type_not_empty",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("seq__gte", 0), ("seq__lte", 9007199254740991)),
-                        name="runstore_journal_seq_range",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("source_seq__gte", 0), ("source_seq__lte", 9007199254740991)
-                        ),
-                        name="runstore_journal_source_seq_range",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("emitted_at_ms__gte", 0), ("emitted_at_ms__lte", 9007199254740991)
-                        ),
-                        name="runstore_journal_emitted_at_ms_range",
-                    ),
-                ],
-            },
-        ),
         migrations.CreateModel(
             name="Run",
             fields=[
@@ -677,6 +588,379 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="Attempt",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "step_key_digest",
+                    django_runstore.models.fields.DurableTextField(verbose_name="step key"),
+                ),
+                (
+                    "step_key_hash",
+                    models.BinaryField(max_length=32, verbose_name="step key digest"),
+                ),
+                ("attempt", models.BigIntegerField(verbose_name="attempt")),
+                (
+                    "step_name",
+                    django_runstore.models.fields.DurableTextField(
+                        blank=True, db_default="", default="", verbose_name="step"
+                    ),
+                ),
+                ("state", django_runstore.models.fields.DurableTextField(verbose_name="state")),
+                ("started_at_ms", models.BigIntegerField(verbose_name="started at (ms)")),
+                (
+                    "finished_at_ms",
+                    models.BigIntegerField(blank=True, null=True, verbose_name="finished at (ms)"),
+                ),
+                (
+                    "heartbeat_at_ms",
+                    models.BigIntegerField(blank=True, null=True, verbose_name="heartbeat at (ms)"),
+                ),
+                (
+                    "started_at",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=django_runstore.models.fields.EpochMillisAsDatetime(
+                            "started_at_ms"
+                        ),
+                        output_field=models.DateTimeField(null=True),
+                        verbose_name="started",
+                    ),
+                ),
+                (
+                    "finished_at",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=django_runstore.models.fields.EpochMillisAsDatetime(
+                            "finished_at_ms"
+                        ),
+                        output_field=models.DateTimeField(null=True),
+                        verbose_name="finished",
+                    ),
+                ),
+                (
+                    "checkpoint_json",
+                    models.TextField(blank=True, null=True, verbose_name="checkpoint"),
+                ),
+                ("error_json", models.TextField(blank=True, null=True, verbose_name="error")),
+                ("outcome_json", models.TextField(blank=True, null=True, verbose_name="outcome")),
+                (
+                    "meta_json",
+                    models.TextField(db_default="null", default="null", verbose_name="meta"),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="attempts",
+                        to="runstore.run",
+                        verbose_name="run",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "attempt",
+                "verbose_name_plural": "attempts",
+                "db_table": "runstore_attempt",
+                "base_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("run", "step_key_hash", "attempt"), name="runstore_attempt_key"
+                    ),
+                    models.CheckConstraint(
+                        condition=django_runstore.models.constraints.HasBytes("meta_json"),
+                        name="runstore_attempt_meta_json_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("step_key_digest", ""), _negated=True),
+                        name="runstore_attempt_step_key_digest_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("state", ""), _negated=True),
+                        name="runstore_attempt_state_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("attempt__gte", 0), ("attempt__lte", 9007199254740991)),
+                        name="runstore_attempt_attempt_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("started_at_ms__gte", 0), ("started_at_ms__lte", 9007199254740991)
+                        ),
+                        name="runstore_attempt_started_at_ms_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("finished_at_ms__isnull", True),
+                            models.Q(
+                                ("finished_at_ms__gte", 0),
+                                ("finished_at_ms__lte", 9007199254740991),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="runstore_attempt_finished_at_ms_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("heartbeat_at_ms__isnull", True),
+                            models.Q(
+                                ("heartbeat_at_ms__gte", 0),
+                                ("heartbeat_at_ms__lte", 9007199254740991),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="runstore_attempt_heartbeat_at_ms_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="JournalCheckpoint",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("run_id", django_runstore.models.fields.DurableTextField(verbose_name="run")),
+                (
+                    "companion",
+                    django_runstore.models.fields.DurableTextField(
+                        blank=True, db_default="", default="", verbose_name="companion"
+                    ),
+                ),
+                ("seq", models.BigIntegerField(verbose_name="sequence")),
+                ("state_json", models.TextField(verbose_name="state")),
+                ("created_at_ms", models.BigIntegerField(verbose_name="created at (ms)")),
+                (
+                    "compacted_at_ms",
+                    models.BigIntegerField(blank=True, null=True, verbose_name="compacted at (ms)"),
+                ),
+            ],
+            options={
+                "verbose_name": "journal checkpoint",
+                "verbose_name_plural": "journal checkpoints",
+                "db_table": "runstore_journal_checkpoint",
+                "base_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("run_id", "companion", "seq"), name="runstore_checkpoint_sequence"
+                    ),
+                    models.CheckConstraint(
+                        condition=django_runstore.models.constraints.HasBytes("state_json"),
+                        name="runstore_checkpoint_state_json_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("run_id", ""), _negated=True),
+                        name="runstore_checkpoint_run_id_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("seq__gte", 0), ("seq__lte", 9007199254740991)),
+                        name="runstore_checkpoint_seq_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("created_at_ms__gte", 0), ("created_at_ms__lte", 9007199254740991)
+                        ),
+                        name="runstore_checkpoint_created_at_ms_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("compacted_at_ms__isnull", True),
+                            models.Q(
+                                ("compacted_at_ms__gte", 0),
+                                ("compacted_at_ms__lte", 9007199254740991),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="runstore_checkpoint_compacted_at_ms_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="JournalDedup",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("run_id", django_runstore.models.fields.DurableTextField(verbose_name="run")),
+                (
+                    "companion",
+                    django_runstore.models.fields.DurableTextField(
+                        blank=True, db_default="", default="", verbose_name="companion"
+                    ),
+                ),
+                ("source_hash", models.BinaryField(max_length=32, verbose_name="source digest")),
+                ("source_seq", models.BigIntegerField(verbose_name="source sequence")),
+                ("seq", models.BigIntegerField(verbose_name="sequence")),
+                ("content_hash", models.BinaryField(max_length=32, verbose_name="content digest")),
+            ],
+            options={
+                "verbose_name": "compacted journal identity",
+                "verbose_name_plural": "compacted journal identities",
+                "db_table": "runstore_journal_dedup",
+                "base_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("run_id", "companion", "source_hash", "source_seq"),
+                        name="runstore_dedup_source",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("run_id", ""), _negated=True),
+                        name="runstore_dedup_run_id_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("seq__gte", 0), ("seq__lte", 9007199254740991)),
+                        name="runstore_dedup_seq_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("source_seq__gte", 0), ("source_seq__lte", 9007199254740991)
+                        ),
+                        name="runstore_dedup_source_seq_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="JournalEntry",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("run_id", django_runstore.models.fields.DurableTextField(verbose_name="run")),
+                (
+                    "companion",
+                    django_runstore.models.fields.DurableTextField(
+                        blank=True, db_default="", default="", verbose_name="companion"
+                    ),
+                ),
+                ("seq", models.BigIntegerField(verbose_name="sequence")),
+                (
+                    "source_id",
+                    django_runstore.models.fields.DurableTextField(verbose_name="source"),
+                ),
+                ("source_hash", models.BinaryField(max_length=32, verbose_name="source digest")),
+                ("source_seq", models.BigIntegerField(verbose_name="source sequence")),
+                ("emitted_at_ms", models.BigIntegerField(verbose_name="emitted at (ms)")),
+                (
+                    "emitted_at",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=django_runstore.models.fields.EpochMillisAsDatetime(
+                            "emitted_at_ms"
+                        ),
+                        output_field=models.DateTimeField(null=True),
+                        verbose_name="emitted",
+                    ),
+                ),
+                (
+                    "event_type",
+                    django_runstore.models.fields.DurableTextField(verbose_name="event type"),
+                ),
+                ("payload_json", models.TextField(verbose_name="payload")),
+                (
+                    "meta_json",
+                    models.TextField(db_default="null", default="null", verbose_name="meta"),
+                ),
+            ],
+            options={
+                "verbose_name": "journal entry",
+                "verbose_name_plural": "journal entries",
+                "db_table": "runstore_journal_entry",
+                "base_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("run_id", "companion", "seq"), name="runstore_journal_sequence"
+                    ),
+                    models.UniqueConstraint(
+                        fields=("run_id", "companion", "source_hash", "source_seq"),
+                        name="runstore_journal_source",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("run_id", ""), _negated=True),
+                        name="runstore_journal_run_id_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("source_id", ""), _negated=True),
+                        name="runstore_journal_source_id_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("event_type", ""), _negated=True),
+                        name="runstore_journal_event_type_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("seq__gte", 0), ("seq__lte", 9007199254740991)),
+                        name="runstore_journal_seq_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("source_seq__gte", 0), ("source_seq__lte", 9007199254740991)
+                        ),
+                        name="runstore_journal_source_seq_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("emitted_at_ms__gte", 0), ("emitted_at_ms__lte", 9007199254740991)
+                        ),
+                        name="runstore_journal_emitted_at_ms_range",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="JournalGeneration",
+            fields=[
+                (
+                    "run_id",
+                    django_runstore.models.fields.DurableTextField(
+                        primary_key=True, serialize=False, verbose_name="run"
+                    ),
+                ),
+                ("generation", models.BigIntegerField(verbose_name="generation")),
+                ("after_seq", models.BigIntegerField(verbose_name="after sequence")),
+            ],
+            options={
+                "verbose_name": "journal generation",
+                "verbose_name_plural": "journal generations",
+                "db_table": "runstore_journal_generation",
+                "base_manager_name": "objects",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("run_id", ""), _negated=True),
+                        name="runstore_generation_run_id_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("generation__gte", 1), ("generation__lte", 9007199254740991)
+                        ),
+                        name="runstore_generation_generation_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("after_seq__gte", -1), ("after_seq__lte", 9007199254740991)
+                        ),
+                        name="runstore_generation_after_seq_range",
+                    ),
+                ],
+            },
+        ),
+        # hand-written from here
         migrations.RunPython(
             tune_run_table, migrations.RunPython.noop, hints={"model_name": "run"}
         ),

@@ -1,6 +1,19 @@
 """The stored rows. Read them with the ORM; write them through the services."""
 
-from django_runstore.models.journal import JournalEntry
+from django_runstore.models.attempt import Attempt
+from django_runstore.models.journal import (
+    JournalCheckpoint,
+    JournalDedup,
+    JournalEntry,
+    JournalGeneration,
+)
 from django_runstore.models.run import Run
 
-__all__ = ["JournalEntry", "Run"]
+__all__ = [
+    "Attempt",
+    "JournalCheckpoint",
+    "JournalDedup",
+    "JournalEntry",
+    "JournalGeneration",
+    "Run",
+]
