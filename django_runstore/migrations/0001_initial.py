@@ -274,6 +274,8 @@ class Migration(migrations.Migration):
                 "permissions": [
                     ("cancel_run", "Can cancel a run"),
                     ("cancel_lineage", "Can cancel a lineage"),
+                    ("wake_run", "Can wake a waiting run"),
+                    ("release_claim", "Can release a stale claim"),
                 ],
                 "base_manager_name": "objects",
                 "indexes": [

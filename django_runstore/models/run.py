@@ -134,6 +134,8 @@ class Run(ReadOnlyModel):
         permissions: ClassVar = [
             ("cancel_run", "Can cancel a run"),
             ("cancel_lineage", "Can cancel a lineage"),
+            ("wake_run", "Can wake a waiting run"),
+            ("release_claim", "Can release a stale claim"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(
