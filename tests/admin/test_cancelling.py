@@ -155,7 +155,7 @@ def test_odd_ids_can_be_selected_with_what_the_list_offers(operator, page, cance
 
 
 def test_more_runs_than_one_means_to_stop_are_refused(operator, cancel, monkeypatch):
-    monkeypatch.setattr("django_runstore.admin.runs.MOST_CANCELLED", 2)
+    monkeypatch.setattr("django_runstore.admin.actions.admin.MOST_CANCELLED", 2)
     runs = RunFactory.create_batch(3)
     said = cancel(operator, runs[0].pk, select_across="1")
     assert said == ["Select at most 2 runs; none was asked to stop."]
