@@ -20,7 +20,7 @@ from django_runstore.errors import (
     FailureCode,
     RunConstraint,
     RunPersistenceFailed,
-    RunStoreError,
+    StoreError,
 )
 from django_runstore.evidence import LivenessEvidence
 from django_runstore.models import Run
@@ -50,7 +50,7 @@ _BROKEN_BLOCK: Final = "the surrounding atomic block is broken; leave it before 
 
 class StoreCore:
     """
-    Ground of ``RunStore``.
+    Ground of the services.
 
     Args:
         using: Database alias.
@@ -84,7 +84,8 @@ class StoreCore:
         """Read the store's clock; the first reading of a database's clock is a query."""
         reading = self._typed(operation, self.clock.now_ms)
         if not math.isfinite(reading):
-            raise RunPersistenceFailed(operation, "the clock gave no time", {"stage": "clock"})
+            kind = self._kind_of_failure("unknown")
+            raise kind(operation, "the clock gave no time", {"stage": "clock"})
         return math.floor(reading)
 
     def _reading(
@@ -125,10 +126,17 @@ class StoreCore:
         """Run ``body`` in the write boundary and give its failures their types."""
         return self._typed(operation, lambda: write(self.using, body, attempts=attempts))
 
-    def _typed(self, operation: str, body: Callable[[], T]) -> T:
+    def _kind_of_failure(self, code: FailureCode) -> type[StoreError]:
+        """Name the error of this service for a database that failed in this way."""
+        return RunConstraint if code == "constraint" else RunPersistenceFailed
+
+    def _typed(
+        self, operation: str, body: Callable[[], T], kind: type[StoreError] | None = None
+    ) -> T:
+        """Call ``body`` and give a failure of the database its type, or the one named here."""
         try:
             return body()
-        except RunStoreError:
+        except StoreError:
             raise
         except (DjangoError, OSError) as error:
             broken = tells_of_broken_block(error)
@@ -145,10 +153,11 @@ class StoreCore:
             drop_lost_connection(self.using)
         # Raised after the handler: inside it the driver's exception, which quotes the
         # failing row, would travel along as the context.
-        raise self._failure(operation, code, broken=broken)
+        raise self._failure(operation, kind or self._kind_of_failure(code), code, broken=broken)
 
-    def _failure(self, operation: str, code: FailureCode, *, broken: bool) -> RunStoreError:
-        kind = RunConstraint if code == "constraint" else RunPersistenceFailed
+    def _failure(
+        self, operation: str, kind: type[StoreError], code: FailureCode, *, broken: bool
+    ) -> StoreError:
         category = kind.code
         detail: dict[str, str | int | bool | None] = {"category": category, "cause": code}
         in_block = connections[self.using].in_atomic_block
@@ -207,7 +216,8 @@ class StoreCore:
             Run.unguarded.using(self.using).filter(pk=row.run_id, fence=row.fence).update(**columns)
         )
         if written != 1:
-            raise RunPersistenceFailed(
+            kind = self._kind_of_failure("unknown")
+            raise kind(
                 operation,
                 "guarded update missed the locked row",
                 {"run_id": row.run_id, "stage": "write-invariant"},
