@@ -1,10 +1,12 @@
 """What the list shows of a run, one method per column."""
 
 from django.contrib import admin
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
 from django_runstore import conf
+from django_runstore.admin.badges import status_badge
 from django_runstore.admin.read_only import ReadOnlyAdmin, database_of
 from django_runstore.admin.wording import (
     age,
@@ -23,6 +25,11 @@ class RunColumns(ReadOnlyAdmin[Run]):
     def name(self, run: Run) -> str:
         """Show the id, short enough for a list."""
         return brief(run.run_id)
+
+    @admin.display(description=_("status"))
+    def status_badge(self, run: Run) -> SafeString:
+        """Show the status in word and shape."""
+        return status_badge(run.status)
 
     @admin.display(description=_("lineage / round"))
     def lineage(self, run: Run) -> str:

@@ -1,7 +1,7 @@
 """What both admins share: nothing can be changed, and nothing counts a big table."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -70,6 +70,10 @@ class ReadOnlyAdmin(_ModelAdmin[ModelT]):
     list_per_page = 50
     list_max_show_all = 0
     sortable_by = ()
+
+    class Media:
+        css: ClassVar = {"all": ["runstore/admin.css"]}
+        js: ClassVar = ["runstore/live.js"]
 
     def has_add_permission(self, request: HttpRequest, obj: object = None) -> bool:
         """Refuse: rows are made by services."""

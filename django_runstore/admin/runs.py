@@ -44,7 +44,7 @@ class RunAdmin(RunActions, RunPage, RunColumns):
 
     list_display = (
         "name",
-        "status",
+        "status_badge",
         "handler",
         "owner",
         "heartbeat",
