@@ -77,6 +77,8 @@ def _dotted_paths(found: conf.RunstoreSettings) -> Iterable[tuple[str, str]]:
     yield "ARBITER", found.arbiter
     for path in found.liveness:
         yield "LIVENESS", path
+    for path in found.exporters:
+        yield "EXPORTERS", path
 
 
 def _sqlite_messages(alias: str) -> Iterator[CheckMessage]:

@@ -56,6 +56,9 @@ class RunstoreSettings:
     runtime_dir: Path = field(default_factory=default_runtime_dir)
     """RUNTIME_DIR: folder of the lock files; created on demand, private to its user."""
 
+    exporters: tuple[str, ...] = ()
+    """EXPORTERS: dotted paths of the classes that metrics and spans go to; none by default."""
+
     admin_shows_state: bool = True
     """ADMIN_SHOWS_STATE: whether the admin shows the state of a run, which can hold secrets."""
 
@@ -207,5 +210,6 @@ _KEYS: Final[Mapping[str, _Key]] = {
     "STOP_GRACE_MS": _Key("stop_grace_ms", "whole milliseconds, 0 or more", _not_negative),
     "MAX_RECOVERIES": _Key("max_recoveries", "a whole number, 0 or more", _not_negative),
     "RUNTIME_DIR": _Key("runtime_dir", "an absolute path", _absolute_path),
+    "EXPORTERS": _Key("exporters", "a list of dotted paths", _dotted_paths),
     "ADMIN_SHOWS_STATE": _Key("admin_shows_state", "True or False", _truth),
 }

@@ -1,13 +1,16 @@
 """What every test can rely on: a file database, one of two vendors, children that find it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import hypothesis
 import pytest
 from django.db import connection, connections
+
+from django_runstore.metrics.exporting import listeners
+from tests.metrics.recorder import Recorder
 
 VENDOR_NAMES = {"postgres": "PostgreSQL", "sqlite": "SQLite"}
 VENDORS = {"postgres": "postgresql", "sqlite": "sqlite"}
@@ -42,6 +45,20 @@ def django_db_modify_db_settings(
     if connection.vendor == "sqlite":
         folder = tmp_path_factory.mktemp("database")
         connection.settings_dict["TEST"]["NAME"] = str(folder / "test.sqlite3")
+
+
+@pytest.fixture
+def recorder(settings: Any) -> Iterator[Recorder]:
+    """What operations tell while this test runs; all of it has to fit the contract."""
+    configured = getattr(settings, "RUNSTORE", {})
+    settings.RUNSTORE = {**configured, "EXPORTERS": ["tests.metrics.recorder.Recorder"]}
+    (listener,) = listeners()
+    exporter = listener.exporter
+    assert isinstance(exporter, Recorder)
+    yield exporter
+    assert exporter.broken_contract == []
+    assert [span.set_when_closed for span in exporter.spans if span.set_when_closed] == []
+    assert [span.name for span in exporter.spans if span.closed != 1] == []
 
 
 @pytest.fixture

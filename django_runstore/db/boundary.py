@@ -15,6 +15,8 @@ from django.db import connections, transaction
 
 from django_runstore.db.backends import has_one_writer
 from django_runstore.db.failures import classify
+from django_runstore.metrics import count
+from django_runstore.metrics.contract import DB_WRITE_RETRIES
 
 T = TypeVar("T")
 
@@ -49,6 +51,7 @@ def write(using: str, body: Callable[[], T], *, attempts: int = MOST_ATTEMPTS) -
             # A callback that fails after the commit is no reason to write a second time.
             if commits or classify(error) != "busy":
                 raise
+        count(DB_WRITE_RETRIES)
         _pause(attempt)
     return _attempt(using, body, [])
 

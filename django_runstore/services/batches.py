@@ -15,6 +15,7 @@ from django_runstore.db import pulse_statements
 from django_runstore.db.backends import skips_locked_rows
 from django_runstore.db.boundary import is_nested
 from django_runstore.errors import RunDecodeFailed
+from django_runstore.metrics import tallies
 from django_runstore.models import Run
 from django_runstore.outcomes import (
     BatchHeartbeatOutcome,
@@ -25,7 +26,7 @@ from django_runstore.outcomes import (
 )
 from django_runstore.owners import OwnerId
 from django_runstore.rows import decode_run
-from django_runstore.services import arguments
+from django_runstore.services import arguments, door
 from django_runstore.services.facts import Fact
 from django_runstore.services.leasing import Leasing
 from django_runstore.services.locked_run import LOCKED_COLUMNS, LockedRun, locked_run
@@ -56,6 +57,7 @@ _ANSWERS: Final[Mapping[pulse_statements.Beat, BatchHeartbeatOutcome]] = {
 class Batches(Leasing):
     """Set-based twins of ``claim_and_own`` and ``heartbeat``."""
 
+    @door.operation(tallies.claims_of_many)
     def claim_many(
         self,
         owner: OwnerId,
@@ -91,6 +93,7 @@ class Batches(Leasing):
         }
         reading = self._reading(operation, now_ms, {})
         version = arguments.label(operation, code_version, "code_version")
+        door.note(owner_host_id=holder.host_id)
 
         def body() -> tuple[ClaimedRun, ...]:
             at_ms = reading()
@@ -179,6 +182,7 @@ class Batches(Leasing):
         ]
         self._append_facts("claim_many", facts)
 
+    @door.operation(tallies.heartbeats_of_many)
     def heartbeat_many(
         self,
         owner: OwnerId,
@@ -200,12 +204,13 @@ class Batches(Leasing):
         holder = arguments.owner(operation, owner)
         pairs = _pairs(operation, runs)
         reading = self._reading(operation, now_ms, {})
+        door.note(owner_host_id=holder.host_id)
         if not pairs:
             return {}
         if not isinstance(self.arbiter, DatabaseArbiter):
             # Only a lease that is the row itself may be renewed without asking the arbiter.
             return {
-                run_id: self.heartbeat(run_id, holder, now_ms, fence=fence)
+                run_id: self._beat(operation, run_id, holder, reading, fence, unclaimed=False)
                 for run_id, fence in pairs
             }
 

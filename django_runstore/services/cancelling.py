@@ -9,6 +9,7 @@ from django.db.models.functions import Coalesce
 
 from django_runstore.durable import encode_json
 from django_runstore.errors import RunDecodeFailed, RunPersistenceFailed
+from django_runstore.metrics import tallies
 from django_runstore.models import Run
 from django_runstore.outcomes import (
     AlreadyRequested,
@@ -17,7 +18,7 @@ from django_runstore.outcomes import (
     NotFound,
     Terminal,
 )
-from django_runstore.services import arguments
+from django_runstore.services import arguments, door
 from django_runstore.services.core import StoreCore
 from django_runstore.services.facts import identity_json
 from django_runstore.services.twin import twin
@@ -34,6 +35,7 @@ class Cancelling(StoreCore):
     owner polls it, or is told by the guard of its next transition.
     """
 
+    @door.operation(tallies.uncounted)
     def request_cancel(self, run_id: str, now_ms: int | None = None) -> CancelOutcome:
         """
         Record that somebody wants this run to stop. Unfenced: any observer may call.
@@ -50,9 +52,11 @@ class Cancelling(StoreCore):
         operation = "request_cancel"
         identifier = arguments.text(operation, run_id)
         requested_at_ms = self._literal(operation, now_ms)
+        door.note(run_id=identifier)
         run = Run.unguarded.using(self.using).filter(pk=identifier)
         return self._write(operation, lambda: _ask(operation, run, run, requested_at_ms))
 
+    @door.operation(tallies.uncounted)
     def request_cancel_lineage(self, run_id: str, now_ms: int | None = None) -> CancelOutcome:
         """
         Record the request on every unsettled round of the logical run.
@@ -68,12 +72,14 @@ class Cancelling(StoreCore):
         operation = "request_cancel_lineage"
         identifier = arguments.text(operation, run_id)
         requested_at_ms = self._literal(operation, now_ms)
+        door.note(run_id=identifier)
         members = Run.objects.using(self.using).lineage_of(identifier)
         # Locked in the subquery, because an UPDATE locks in no order of its own.
         asked = _unasked(members).select_for_update(no_key=True).order_by("run_id")
         rounds = Run.unguarded.using(self.using).filter(pk__in=asked.values("run_id"))
         return self._write(operation, lambda: _ask(operation, rounds, members, requested_at_ms))
 
+    @door.operation(tallies.uncounted)
     def acknowledge_cancel(
         self,
         run_id: str,
@@ -93,6 +99,7 @@ class Cancelling(StoreCore):
         holder = arguments.owner(operation, owner)
         observed_at_ms = self._literal(operation, now_ms)
         grant = arguments.fence(operation, fence)
+        door.note(run_id=identifier, owner_host_id=holder.host_id)
         text = encode_json({"observed_at_ms": observed_at_ms, "owner": identity_json(holder)})
 
         def body() -> bool:

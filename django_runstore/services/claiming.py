@@ -11,6 +11,7 @@ from django_runstore.arbiters.lease import (
     Refused,
 )
 from django_runstore.evidence import LivenessEvidence, matches_evidence
+from django_runstore.metrics import tallies
 from django_runstore.outcomes import (
     Abandoned,
     AbandonOutcome,
@@ -24,7 +25,7 @@ from django_runstore.outcomes import (
     SnapshotChanged,
 )
 from django_runstore.owners import OwnerId
-from django_runstore.services import arguments
+from django_runstore.services import arguments, door
 from django_runstore.services.core import StoreCore, classify_claim_loss, lease_columns
 from django_runstore.services.facts import Fact, TakeoverEvidence
 from django_runstore.services.locked_run import LockedRun
@@ -36,6 +37,7 @@ from django_runstore.states import CLAIMABLE_STATUSES, RunStatus
 class Claiming(StoreCore):
     """Claims are compared against what the caller saw, so two readers cannot both win."""
 
+    @door.operation(tallies.claims)
     def claim(
         self,
         run_id: str,
@@ -72,6 +74,7 @@ class Claiming(StoreCore):
         snapshot = arguments.snapshot(operation, expected)
         holder = arguments.owner(operation, claimant, "claimant")
         reading = self._reading(operation, now_ms, {"run_id": identifier})
+        door.note(run_id=identifier, claimant_host_id=holder.host_id)
 
         def body() -> ClaimOutcome:
             row = self._lock(identifier)
@@ -93,6 +96,7 @@ class Claiming(StoreCore):
 
         return self._write(operation, body)
 
+    @door.operation(tallies.claims)
     def claim_and_own(
         self,
         run_id: str,
@@ -130,6 +134,7 @@ class Claiming(StoreCore):
             proof, dated_ms = self._dated(operation, now_ms, evidence, context)
             reading = partial(int, dated_ms)
             proven = matches_evidence(snapshot.owner or holder, holder, dated_ms, proof)
+        door.note(run_id=identifier, owner_host_id=holder.host_id)
         if snapshot.owner not in (None, holder) and not proven:
             return self._typed(operation, lambda: self._unproven(identifier, snapshot, reading()))
 
@@ -196,6 +201,7 @@ class Claiming(StoreCore):
         self._apply(operation, row, ownership_columns(row, holder, now_ms, fence), facts)
         return Activated(fence)
 
+    @door.operation(tallies.claims)
     def activate(
         self,
         run_id: str,
@@ -226,6 +232,7 @@ class Claiming(StoreCore):
         token = arguments.timestamp(operation, claimed_at_ms, "claimed_at_ms")
         snapshot = arguments.snapshot(operation, expected)
         grant = arguments.fence(operation, fence)
+        door.note(run_id=identifier, claimant_host_id=holder.host_id)
 
         def body() -> ActivateOutcome:
             row = self._lock(identifier)
@@ -248,6 +255,7 @@ class Claiming(StoreCore):
 
         return self._write(operation, body)
 
+    @door.operation(tallies.claims)
     def abandon_claim(
         self, run_id: str, claimant: OwnerId, claimed_at_ms: int, *, fence: int | None = None
     ) -> AbandonOutcome:
@@ -263,6 +271,7 @@ class Claiming(StoreCore):
         holder = arguments.owner(operation, claimant, "claimant")
         token = arguments.timestamp(operation, claimed_at_ms, "claimed_at_ms")
         grant = arguments.fence(operation, fence)
+        door.note(run_id=identifier, claimant_host_id=holder.host_id)
 
         def body() -> AbandonOutcome:
             row = self._lock(identifier)

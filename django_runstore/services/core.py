@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from django.db import Error as DjangoError
 from django.db import connections
@@ -59,6 +59,9 @@ class StoreCore:
         arbiter: Who decides about leases; by default the one shared by all services of this
             process over ``using`` (``RUNSTORE["ARBITER"]``).
     """
+
+    service: ClassVar[str] = "RunStore"
+    """How spans name the service; one that is not the run store names itself."""
 
     def __init__(
         self,

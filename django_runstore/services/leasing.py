@@ -1,9 +1,12 @@
 """Keep a run: heartbeats and progress under the fence. Spec: run-store 4.3 heartbeat."""
 
+from collections.abc import Callable
+
 from django_runstore.arbiters.lease import AskGuard, AskRenew, Refused
+from django_runstore.metrics import tallies
 from django_runstore.outcomes import FenceLost, HeartbeatOutcome, NotFound, Updated
 from django_runstore.owners import OwnerId
-from django_runstore.services import arguments
+from django_runstore.services import arguments, door
 from django_runstore.services.core import StoreCore
 from django_runstore.services.twin import twin
 
@@ -11,6 +14,7 @@ from django_runstore.services.twin import twin
 class Leasing(StoreCore):
     """A beat says that the owner lives; progress says that its work moves. Two facts."""
 
+    @door.operation(tallies.heartbeats)
     def heartbeat(
         self,
         run_id: str,
@@ -36,6 +40,7 @@ class Leasing(StoreCore):
         """
         return self._renew("heartbeat", run_id, owner, now_ms, fence, unclaimed=False)
 
+    @door.operation(tallies.heartbeats)
     def reconfirm(
         self,
         run_id: str,
@@ -66,15 +71,29 @@ class Leasing(StoreCore):
         holder = arguments.owner(operation, owner)
         reading = self._reading(operation, now_ms, {"run_id": identifier})
         grant = arguments.fence(operation, fence)
+        door.note(run_id=identifier, owner_host_id=holder.host_id)
+        return self._beat(operation, identifier, holder, reading, grant, unclaimed=unclaimed)
+
+    def _beat(
+        self,
+        operation: str,
+        run_id: str,
+        owner: OwnerId,
+        reading: Callable[[], int],
+        fence: int | None,
+        *,
+        unclaimed: bool,
+    ) -> HeartbeatOutcome:
+        """Renew one lease with arguments that were admitted."""
 
         def body() -> HeartbeatOutcome:
-            row = self._lock(identifier)
+            row = self._lock(run_id)
             if row is None:
                 return NotFound()
-            request = AskRenew(holder, reading(), grant, unclaimed)
+            request = AskRenew(owner, reading(), fence, unclaimed)
             decision = self._decide(row, row.lease, request)
             # A lease that renews over a row that records somebody else is no success.
-            if isinstance(decision.answer, Refused) or not row.is_owned_by(holder, grant):
+            if isinstance(decision.answer, Refused) or not row.is_owned_by(owner, fence):
                 return FenceLost()
             stamp = max(row.heartbeat_at_ms or 0, decision.answer.at_ms or 0)
             self._apply(operation, row, {"heartbeat_at_ms": stamp})
@@ -82,6 +101,7 @@ class Leasing(StoreCore):
 
         return self._write(operation, body)
 
+    @door.operation(tallies.uncounted)
     def save_progress(
         self,
         run_id: str,
@@ -117,6 +137,7 @@ class Leasing(StoreCore):
             )
         if state_json is not None:
             changes["state_json"] = arguments.state(operation, state_json, {"run_id": identifier})
+        door.note(run_id=identifier, owner_host_id=holder.host_id)
 
         def body() -> HeartbeatOutcome:
             row = self._lock(identifier)

@@ -7,10 +7,11 @@ from django.db.models import F
 
 from django_runstore.durable import durable_text, safe_integer
 from django_runstore.errors import RunConstraint, RunNotFound
+from django_runstore.metrics import tallies
 from django_runstore.models import Run
 from django_runstore.querysets import RunQuerySet
 from django_runstore.rows import decode_run
-from django_runstore.services import arguments
+from django_runstore.services import arguments, door
 from django_runstore.services.core import StoreCore
 from django_runstore.services.twin import twin
 from django_runstore.snapshots import RunRow
@@ -24,6 +25,7 @@ _ANCESTRY: Final = "contains invalid ancestry or lineage"
 class Reading(StoreCore):
     """The operations that neither claim nor need ownership."""
 
+    @door.operation(tallies.uncounted)
     def create(
         self,
         run_id: str,
@@ -81,6 +83,7 @@ class Reading(StoreCore):
                 "round_ordinal": ordinal,
             },
         )
+        door.note(run_id=identifier)
 
         now_ms = self._now(operation)
         if columns["available_at_ms"] is None:
@@ -105,6 +108,7 @@ class Reading(StoreCore):
 
         self._write(operation, body)
 
+    @door.operation(tallies.uncounted)
     def get(self, run_id: str) -> RunRow:
         """
         Return the run, decoded and checked. Spec: run-store 4.3 get.
@@ -116,11 +120,13 @@ class Reading(StoreCore):
         """
         operation = "get"
         identifier = arguments.text(operation, run_id)
+        door.note(run_id=identifier)
         run = self._typed(operation, lambda: self._runs().filter(pk=identifier).first())
         if run is None:
             raise _not_found(operation, identifier)
         return decode_run(operation, run)
 
+    @door.operation(tallies.uncounted)
     def lineage(self, run_id: str) -> tuple[RunRow, ...]:
         """
         Return every round of the logical run that ``run_id`` belongs to, in round order.
@@ -129,9 +135,11 @@ class Reading(StoreCore):
         """
         operation = "lineage"
         identifier = arguments.text(operation, run_id)
+        door.note(run_id=identifier)
         rounds = self._typed(operation, lambda: list(self._runs().lineage_of(identifier)))
         return tuple(decode_run(operation, run) for run in rounds)
 
+    @door.operation(tallies.uncounted)
     def latest_round(self, run_id: str) -> RunRow:
         """
         Return the newest round of the logical run that ``run_id`` belongs to.
@@ -141,6 +149,7 @@ class Reading(StoreCore):
         """
         operation = "latest_round"
         identifier = arguments.text(operation, run_id)
+        door.note(run_id=identifier)
         # A root that names no lineage of its own is the newest only where it is alone.
         rounds = (
             self._runs()

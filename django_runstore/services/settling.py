@@ -3,11 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
+from django.db import transaction
 from django.db.models import F
 
 from django_runstore.arbiters.lease import AskGuard, AskRelease, Lease, Refused
+from django_runstore.metrics import count, tallies
+from django_runstore.metrics.contract import RUN_THROUGHPUT
+from django_runstore.metrics.exporting import listeners
 from django_runstore.outcomes import (
     FenceLost,
     GuardFailed,
@@ -16,7 +21,7 @@ from django_runstore.outcomes import (
     TransitionOutcome,
 )
 from django_runstore.owners import OwnerId
-from django_runstore.services import arguments
+from django_runstore.services import arguments, door
 from django_runstore.services.core import StoreCore, lease_columns
 from django_runstore.services.facts import Fact, append_notes
 from django_runstore.services.locked_run import LockedRun
@@ -45,15 +50,17 @@ class _Move:
 
 
 class _Entries(NamedTuple):
-    """What the moves of one transaction put into the journal: run, sequence, entry."""
+    """What the moves of one transaction leave to its end: journal entries, runs to count."""
 
     facts: list[tuple[str, int, Sequence[Fact]]]
     notes: list[tuple[str, int, RunNote]]
+    settled: list[str]
 
 
 class Settling(StoreCore):
     """The guard makes completed and cancelled exclude each other in every race."""
 
+    @door.operation(tallies.transitions, reads="to_status")
     def transition_owned(
         self,
         run_id: str,
@@ -92,17 +99,19 @@ class Settling(StoreCore):
         condition = arguments.guard(operation, guard)
         grant = arguments.fence(operation, fence)
         move = _Move(identifier, grant, status, condition, columns)
+        door.note(run_id=identifier, owner_host_id=holder.host_id, to=str(status))
 
         now_ms = self._now(operation)
 
         def body() -> TransitionOutcome:
-            entries = _Entries([], [])
+            entries = _Entries([], [], [])
             answer = self._move(operation, self._lock(identifier), holder, move, now_ms, entries)
             self._append(operation, entries, now_ms)
             return answer
 
         return self._write(operation, body)
 
+    @door.operation(tallies.transitions_of_many, reads="transitions")
     def transition_many(
         self, owner: OwnerId, transitions: Iterable[OwnedTransition]
     ) -> dict[str, TransitionOutcome]:
@@ -117,12 +126,13 @@ class Settling(StoreCore):
         operation = "transition_many"
         holder = arguments.owner(operation, owner)
         moves = self._moves(operation, transitions)
+        door.note(owner_host_id=holder.host_id)
 
         now_ms = self._now(operation)
 
         def body() -> dict[str, TransitionOutcome]:
             rows = self._lock_many(moves)
-            entries = _Entries([], [])
+            entries = _Entries([], [], [])
             answers = {
                 run_id: self._move(operation, rows.get(run_id), holder, move, now_ms, entries)
                 for run_id, move in moves.items()
@@ -172,12 +182,17 @@ class Settling(StoreCore):
             entries.notes.append((row.run_id, row.journal_seq, move.note))
             changes["journal_seq"] = row.journal_seq + 1
         self._apply(operation, row, changes)
+        if is_terminal_run_status(move.to_status):
+            entries.settled.append(row.run_id)
         return Transitioned()
 
     def _append(self, operation: str, entries: _Entries, now_ms: int) -> None:
-        """Append what the moves have left, each kind in one statement."""
+        """Append what the moves have left, each kind in one statement; count runs on commit."""
         append_notes(self.using, entries.notes, now_ms)
         self._append_facts(operation, entries.facts)
+        if entries.settled and listeners():
+            settled = partial(count, RUN_THROUGHPUT, amount=len(entries.settled))
+            transaction.on_commit(settled, using=self.using)
 
     def _giving_up(
         self, row: LockedRun, owner: OwnerId, move: _Move, now_ms: int

@@ -3,6 +3,7 @@
 from django_runstore import conf
 from django_runstore.arbiters.lease import AskRecover, AskSteal, Refused
 from django_runstore.evidence import LivenessEvidence, matches_evidence
+from django_runstore.metrics import tallies
 from django_runstore.outcomes import (
     ClaimChanged,
     Claimed,
@@ -15,7 +16,7 @@ from django_runstore.outcomes import (
     StealOutcome,
 )
 from django_runstore.owners import OwnerId
-from django_runstore.services import arguments
+from django_runstore.services import arguments, door
 from django_runstore.services.claiming import NO_CLAIM, claim_columns
 from django_runstore.services.core import StoreCore, classify_claim_loss
 from django_runstore.services.facts import Fact, TakeoverEvidence
@@ -27,6 +28,7 @@ from django_runstore.states import RunStatus
 class TakingOver(StoreCore):
     """Both need a stale stamp *and* matching evidence dated at the very same reading."""
 
+    @door.operation(tallies.claims)
     def steal(
         self,
         run_id: str,
@@ -55,6 +57,7 @@ class TakingOver(StoreCore):
         holder = arguments.owner(operation, claimant, "claimant")
         context: dict[str, str | int] = {"run_id": identifier}
         proof, reading = self._dated(operation, now_ms, evidence, context)
+        door.note(run_id=identifier, claimant_host_id=holder.host_id)
         if snapshot.owner is None or not matches_evidence(snapshot.owner, holder, reading, proof):
             return LivenessUnconfirmed()
 
@@ -78,6 +81,7 @@ class TakingOver(StoreCore):
 
         return self._write(operation, body)
 
+    @door.operation(tallies.claims)
     def recover_claim(
         self,
         run_id: str,
@@ -115,6 +119,7 @@ class TakingOver(StoreCore):
         context: dict[str, str | int] = {"run_id": identifier, "claimed_at_ms": token}
         proof, reading = self._dated(operation, now_ms, evidence, context)
         grant = arguments.fence(operation, fence)
+        door.note(run_id=identifier, observer_host_id=witness.host_id)
         if not matches_evidence(claimant, witness, reading, proof):
             return LivenessUnconfirmed()
 

@@ -1,18 +1,14 @@
 """Async twins of the operations, made rather than written by hand."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
+from django_runstore.services.door import Entry, Service
 
-class _OverDatabase(Protocol):
-    @property
-    def using(self) -> str: ...
-
-
-S = TypeVar("S", bound=_OverDatabase)
+S = TypeVar("S", bound=Service)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -26,15 +22,24 @@ def twin(
     The twin opens a transaction of its own in Django's database thread. Inside an atomic
     block it is refused with ``RuntimeError``: it could run on another connection than the
     block, and then neither commit nor roll back with it.
+
+    Cancelled, it ends at once. A call that its thread has begun is finished there all the
+    same and may be committed; one that was still waiting for the thread is not made.
     """
+    entry = Entry.of(method)
 
     async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        def outside_atomic() -> R:
-            if connections[self.using].in_atomic_block:
-                _refuse_inside_a_block(self.using, f"{type(self).__name__}.{call.__name__}")
-            return method(self, *args, **kwargs)
+        # The span opens and closes here and not in the thread, which outlives a cancelled
+        # task: whoever awaited the call sees it end when the waiting ends.
+        with entry.open(self, args, kwargs) as passage:
 
-        return await sync_to_async(outside_atomic, thread_sensitive=True)()
+            def outside_atomic() -> R:
+                if connections[self.using].in_atomic_block:
+                    _refuse_inside_a_block(self.using, f"{type(self).__name__}.{call.__name__}")
+                answer: R = passage.perform(lambda: entry.method(self, *args, **kwargs))
+                return answer
+
+            return passage.answers(await sync_to_async(outside_atomic, thread_sensitive=True)())
 
     call.__module__ = method.__module__
     call.__name__ = f"a{method.__name__}"
