@@ -322,10 +322,39 @@ class Migration(migrations.Migration):
                         fields=["waiting_reason", "waiting_wake_at_ms"],
                         name="runstore_run_waiting_idx",
                     ),
+                    models.Index(fields=["created_at_ms", "run_id"], name="runstore_run_newest"),
                     models.Index(
-                        models.OrderBy(models.F("created_at_ms"), descending=True),
-                        models.OrderBy(models.F("run_id"), descending=True),
-                        name="runstore_run_newest",
+                        condition=models.Q(
+                            (
+                                "status__in",
+                                ["pending", "suspended", "completed", "failed", "cancelled"],
+                            )
+                        ),
+                        fields=["status", "created_at_ms"],
+                        name="runstore_run_by_status",
+                    ),
+                    models.Index(
+                        condition=models.Q(("status__in", ("completed", "failed", "cancelled"))),
+                        fields=["handler", "created_at_ms"],
+                        name="runstore_run_by_handler",
+                    ),
+                    models.Index(
+                        condition=models.Q(("status__in", ("completed", "failed", "cancelled"))),
+                        fields=["queue", "created_at_ms"],
+                        name="runstore_run_by_queue",
+                    ),
+                    models.Index(
+                        condition=models.Q(("finished_at_ms__isnull", False)),
+                        fields=["finished_at_ms", "status"],
+                        name="runstore_run_finished",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("recovery_count__gt", 0),
+                            ("status__in", ("pending", "running", "suspended")),
+                        ),
+                        fields=["recovery_count"],
+                        name="runstore_run_recovering",
                     ),
                 ],
                 "constraints": [

@@ -16,7 +16,12 @@ from django_runstore.models.constraints import (
 from django_runstore.models.fields import DurableTextField, generated_datetime
 from django_runstore.querysets import RunQuerySet
 from django_runstore.read_only import ReadOnlyModel, UnguardedManager
-from django_runstore.states import CLAIMABLE_STATUSES, LIVE_STATUSES, RunStatus
+from django_runstore.states import (
+    CLAIMABLE_STATUSES,
+    LIVE_STATUSES,
+    TERMINAL_STATUSES,
+    RunStatus,
+)
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -26,6 +31,7 @@ CLAIM_COLUMNS: Final = ("claim_host_id", "claim_pid", "claim_nonce", "claimed_at
 
 _RUNNING: Final = Q(status=RunStatus.RUNNING)
 _CLAIMABLE: Final = Q(status__in=CLAIMABLE_STATUSES)
+_SETTLED: Final = Q(status__in=TERMINAL_STATUSES)
 
 
 def _time(verbose_name: "_StrPromise", *, null: bool = True) -> "models.BigIntegerField[Any, Any]":
@@ -220,8 +226,8 @@ class Run(ReadOnlyModel):
                 condition=Q(lineage_id__isnull=False),
             ),
         ]
-        # Partial, so that millions of settled rows cost the hot queries nothing, and none
-        # on heartbeat_at_ms, so that a beat stays a narrow in-page (HOT) update.
+        # Partial where they serve a hot query, so that millions of settled rows cost it
+        # nothing, and none on heartbeat_at_ms, so that a beat stays a narrow (HOT) update.
         indexes: ClassVar = [
             # In the order in which runs are claimed, down to the tie, so that a claim reads as
             # many rows as it takes, however many wait: for a supervisor of one queue, and for
@@ -262,7 +268,37 @@ class Run(ReadOnlyModel):
                 name="runstore_run_waiting_idx",
                 condition=Q(waiting_reason__isnull=False),
             ),
-            models.Index(F("created_at_ms").desc(), F("run_id").desc(), name="runstore_run_newest"),
+            # The lists of the admin, newest first. Ascending and read backwards: what is new then
+            # goes to the end of its group, where a page is filled before it is split. A run is
+            # in those by handler and queue once it is settled; the live ones are few. Without
+            # the id, beside which a long name would not fit: few runs share a millisecond.
+            models.Index(fields=["created_at_ms", "run_id"], name="runstore_run_newest"),
+            models.Index(
+                fields=["status", "created_at_ms"],
+                name="runstore_run_by_status",
+                condition=Q(status__in=[each for each in RunStatus if each != RunStatus.RUNNING]),
+            ),
+            models.Index(
+                fields=["handler", "created_at_ms"],
+                name="runstore_run_by_handler",
+                condition=_SETTLED,
+            ),
+            models.Index(
+                fields=["queue", "created_at_ms"],
+                name="runstore_run_by_queue",
+                condition=_SETTLED,
+            ),
+            # With the status, so that a day is counted without a look at the rows.
+            models.Index(
+                fields=["finished_at_ms", "status"],
+                name="runstore_run_finished",
+                condition=Q(finished_at_ms__isnull=False),
+            ),
+            models.Index(
+                fields=["recovery_count"],
+                name="runstore_run_recovering",
+                condition=Q(recovery_count__gt=0, status__in=LIVE_STATUSES),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from django.apps import apps
 from django.db import connection
 
 from django_runstore.models import JournalEntry, Run
@@ -101,7 +102,7 @@ def test_the_longest_ids_fit_the_journals_keys(store):
 def test_every_id_column_has_the_collation_of_bytes(db):
     names = {
         (model._meta.db_table, field.column)
-        for model in (Run, JournalEntry)
+        for model in apps.get_app_config("runstore").get_models()
         for field in model._meta.concrete_fields
         if isinstance(getattr(field, "target_field", field), DurableTextField)
     }
