@@ -62,13 +62,17 @@ class OwnerId:
             nonce = f"{nonce}-d{runtime_directory.scope_of(folder)}-L"
         return cls(process_identity.host_scope(), os.getpid(), nonce)
 
+    @property
+    def host_name(self) -> str:
+        """The part of the host id that people know the host by, short and on one line."""
+        return _readable(str(self.host_id).partition("/")[0])
+
     def describe(self) -> str:
         """Name the owner on one short line for logs, such as ``web-1 pid 4102 (9f3a61c2)``."""
         parts = NonceParts.read(self.nonce)
-        host_name = str(self.host_id).partition("/")[0]
         nonce = str(self.nonce) if parts is None else parts.random
         return (
-            f"{_readable(host_name)} pid {_readable(str(self.pid))} "
+            f"{self.host_name} pid {_readable(str(self.pid))} "
             f"({_readable(nonce[:_READABLE_NONCE_CHARACTERS])})"
         )
 

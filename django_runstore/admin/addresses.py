@@ -14,11 +14,29 @@ _DOTS: Final = {".": "_2E", "..": "_2E_2E"}
 _IDS: Final = {segment: run_id for run_id, segment in _DOTS.items()}
 
 
-def run_url(run_id: str, site: AdminSite, page: Literal["change", "history"] = "change") -> str:
+def run_url(
+    run_id: str, site: AdminSite, page: Literal["change", "history", "lineage"] = "change"
+) -> str:
     """Address a page of a run so that every browser asks for just that one."""
+    return reverse(f"admin:runstore_run_{page}", args=[_segment(run_id)], current_app=site.name)
+
+
+def action_url(action: str, site: AdminSite, run_id: str | None = None) -> str:
+    """Address the confirmation of an action on one run, or on those that a form names."""
+    if run_id is None:
+        return reverse("admin:runstore_run_act_on_many", args=[action], current_app=site.name)
+    arguments = [_segment(run_id), action]
+    return reverse("admin:runstore_run_act", args=arguments, current_app=site.name)
+
+
+def list_url(site: AdminSite) -> str:
+    """Address the list of runs."""
+    return reverse("admin:runstore_run_changelist", current_app=site.name)
+
+
+def _segment(run_id: str) -> str:
     segment = quote(run_id)
-    segment = _DOTS.get(segment, segment)
-    return reverse(f"admin:runstore_run_{page}", args=[segment], current_app=site.name)
+    return _DOTS.get(segment, segment)
 
 
 def admin_segment(segment: str) -> str:

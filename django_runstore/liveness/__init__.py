@@ -12,7 +12,7 @@ from django_runstore.liveness.contract import (
     LivenessContext,
     LivenessVerdict,
 )
-from django_runstore.liveness.gather import gather_claim_evidence, gather_evidence
+from django_runstore.liveness.gather import evidence_against, gather_claim_evidence, gather_evidence
 from django_runstore.liveness.lease import lease_liveness, unexpired_lease
 from django_runstore.liveness.lock_file import LockState, OwnerLock, look_at_lock
 from django_runstore.liveness.same_host import SameHostProcess, same_host_process
@@ -25,6 +25,7 @@ __all__ = [
     "LockState",
     "OwnerLock",
     "SameHostProcess",
+    "evidence_against",
     "gather_claim_evidence",
     "gather_evidence",
     "lease_liveness",

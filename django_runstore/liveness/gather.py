@@ -46,7 +46,7 @@ def gather_evidence(row: RunRow, observer: OwnerId, clock: Clock) -> LivenessEvi
     """
     if row.status != RunStatus.RUNNING:
         return None
-    return _gather(row.owner, row.heartbeat_at_ms, observer, clock)
+    return evidence_against(row.owner, row.heartbeat_at_ms, observer, clock)
 
 
 def gather_claim_evidence(row: RunRow, observer: OwnerId, clock: Clock) -> LivenessEvidence | None:
@@ -55,12 +55,17 @@ def gather_claim_evidence(row: RunRow, observer: OwnerId, clock: Clock) -> Liven
 
     The same as ``gather_evidence()``, with the time of the claim for a heartbeat.
     """
-    return _gather(row.claim, row.claimed_at_ms, observer, clock)
+    return evidence_against(row.claim, row.claimed_at_ms, observer, clock)
 
 
-def _gather(
+def evidence_against(
     holder: OwnerId | None, stamp_ms: int | None, observer: OwnerId, clock: Clock
 ) -> LivenessEvidence | None:
+    """
+    Look whether an owner or claimant with this stamp is gone.
+
+    What the two above come down to, for callers that have read no whole row.
+    """
     if holder is None or stamp_ms is None:
         return None
     # Read before asking about jumps: reading is what discovers one.

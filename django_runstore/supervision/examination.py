@@ -9,7 +9,7 @@ from django_runstore.errors import RunDecodeFailed, RunNotFound
 from django_runstore.liveness import gather_claim_evidence, gather_evidence
 from django_runstore.outcomes import Recovered
 from django_runstore.states import RunStatus
-from django_runstore.supervision.doubts import why_not_dead
+from django_runstore.supervision.doubts import doubt_about
 from django_runstore.supervision.stale_rows import bounded_lock_waits
 from django_runstore.supervision.sweep_report import SweepAnswer
 from django_runstore.supervision.takeover import (
@@ -142,5 +142,5 @@ class Examiner:
                 return SweepAnswer.MOVED_ON, lost.code
 
     def _doubt(self, seen: StaleRow) -> tuple[SweepAnswer, str]:
-        reason = why_not_dead(seen.holder, seen.stamp_ms, self._observer, self._clock)
-        return SweepAnswer.NOT_PROVABLY_DEAD, reason
+        doubt = doubt_about(seen.holder, seen.stamp_ms, self._observer, self._clock)
+        return SweepAnswer.NOT_PROVABLY_DEAD, str(doubt)

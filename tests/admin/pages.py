@@ -15,3 +15,7 @@ def run_url(run_id, page="change"):
 
 def entry_url(entry):
     return reverse("admin:runstore_journalentry_change", args=[entry.pk])
+
+
+def act_url(action, run_id=None):
+    return addresses.action_url(action, admin.site, run_id)

@@ -7,7 +7,7 @@ import pytest
 from django_runstore import OwnerId
 from django_runstore.liveness import OwnerLock
 from django_runstore.process_identity import host_scope
-from django_runstore.supervision.doubts import why_not_dead
+from django_runstore.supervision.doubts import doubt_about
 from django_runstore.testing import FakeClock
 from tests.supervision.sweeping import dead_owner, gone_pid, short_lease
 
@@ -28,7 +28,7 @@ def observer():
 @pytest.fixture
 def ask(observer):
     def why(holder, clock=None):
-        return why_not_dead(holder, 0, observer, clock or FakeClock(STALE))
+        return str(doubt_about(holder, 0, observer, clock or FakeClock(STALE)))
 
     return why
 

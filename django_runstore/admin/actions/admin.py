@@ -1,99 +1,264 @@
-"""What people can have done to runs, as a part of their admin."""
+"""The registry's actions as a part of the admin of runs: offered, confirmed, done, reported."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import router
 from django.db.models import QuerySet
 from django.forms import CheckboxInput
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _now
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
 
-from django_runstore.admin.addresses import form_value, from_form, run_url
-from django_runstore.admin.cancelling import (
-    LINEAGE_REQUESTED,
-    MOST_CANCELLED,
-    REQUESTED,
-    Report,
-    cancel_lineages,
-    cancel_runs,
-    listed,
+from django_runstore.admin.actions.contract import (
+    COLUMNS,
+    MOST_RUNS,
+    Acting,
+    Answer,
+    RunAction,
+    Words,
+    gone,
 )
-from django_runstore.admin.read_only import ReadOnlyAdmin
+from django_runstore.admin.actions.registry import ACTIONS
+from django_runstore.admin.actions.reporting import reports_of
+from django_runstore.admin.addresses import (
+    action_url,
+    admin_segment,
+    form_value,
+    from_form,
+    list_url,
+    run_url,
+)
+from django_runstore.admin.cursors import whole_number
+from django_runstore.admin.read_only import ReadOnlyAdmin, database_of
+from django_runstore.durable import is_durable_text
 from django_runstore.models import Run
 from django_runstore.services import RunStore
-from django_runstore.states import is_terminal_run_status
 from django_runstore.supervision.announcements import printable
 
-_CAME_FROM_RUN: Final = "_from_run"
-"""In the form on a run's page: lead back there."""
+RUNS: Final = "run"
+CONFIRMED: Final = "confirmed"
+SHOWN_AT: Final = "shown_at_ms"
+BACK: Final = "back"
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """An action as a page offers it for one run."""
+
+    label: Words
+    url: str
+    is_drastic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an action was asked for, and so where its form is sent and its answer is shown."""
+
+    form_url: str
+    back_url: str
+
+
+def _list_action(action: RunAction) -> Callable[..., HttpResponse | None]:
+    """Make what Django calls with the rows that were selected in the list."""
+
+    def choose(admin: "RunActions", request: HttpRequest, selected: QuerySet[Run]) -> Any:  # noqa: ANN401 - a response or None
+        return admin.choose_in_list(request, action, selected)
+
+    choose.__name__ = action.name
+    choose.short_description = action.list_label  # type: ignore[attr-defined]
+    return choose
 
 
 class RunActions(ReadOnlyAdmin[Run]):
-    """Asks runs to stop."""
+    """
+    Offers the actions of ``run_actions``, asks before it does anything, and reports.
 
-    actions = ("cancel_selected", "cancel_lineage")
+    To offer fewer, or some of your own, subclass and set ``run_actions``.
+    """
 
-    def has_cancel_run_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may ask runs to stop; being able to see them is not enough."""
-        return request.user.has_perm("runstore.cancel_run")
+    run_actions: ClassVar[Sequence[RunAction]] = ACTIONS
+    action_template = "admin/runstore/run/act.html"
 
-    def has_cancel_lineage_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may ask all rounds of a logical run to stop."""
-        return request.user.has_perm("runstore.cancel_lineage")
+    class Media:
+        css: ClassVar = {"all": ("runstore/history.css",)}
 
-    @admin.action(description=_("Cancel selected runs"), permissions=["cancel_run"])
-    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
-        """Request cancellation, and report each outcome in words."""
-        return self._cancel(request, queryset, cancel_runs, str(REQUESTED))
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # On the instance: a subclass decides with run_actions alone.
+        self.actions = [*(self.actions or ()), *map(_list_action, self.run_actions)]
 
-    @admin.action(
-        description=_("Cancel the whole lineage of selected runs"), permissions=["cancel_lineage"]
-    )
-    def cancel_lineage(self, request: HttpRequest, queryset: QuerySet[Run]) -> HttpResponse | None:
-        """Request the cancellation of every live round, and report each outcome in words."""
-        return self._cancel(request, queryset, cancel_lineages, str(LINEAGE_REQUESTED))
+    def may_perform(self, request: HttpRequest, action: RunAction, run: Run | None = None) -> bool:
+        """Tell whether the user has the action's permission; to view runs is needed as well."""
+        return self.has_view_permission(request, run) and request.user.has_perm(
+            f"{self.opts.app_label}.{action.permission}"
+        )
 
-    def _cancel(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[Run],
-        cancel: Callable[[RunStore, list[Run], Callable[[Run], object]], Report],
-        note: str,
+    def get_actions(self, request: HttpRequest, action_location: Any = None) -> Any:  # noqa: ANN401 - differs between releases of Django
+        """Keep what the user may do; Django 6.1 says where it asks from, earlier ones do not."""
+        found = (
+            super().get_actions(request)
+            if action_location is None
+            else super().get_actions(request, action_location)
+        )
+        denied = {each.name for each in self.run_actions if not self.may_perform(request, each)}
+        return {name: action for name, action in found.items() if name not in denied}
+
+    def buttons_for(self, request: HttpRequest, run: Run, *, back: str = "run") -> list[Button]:
+        """List the actions that make sense for ``run`` and that the user may perform."""
+        return [
+            Button(
+                action.label,
+                f"{action_url(action.name, self.admin_site, run.run_id)}?{BACK}={back}",
+                action.is_drastic,
+            )
+            for action in self.run_actions
+            if self.may_perform(request, action, run) and action.is_offered(run, database_of(run))
+        ]
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the confirmation pages."""
+        name = f"{self.opts.app_label}_{self.opts.model_name}"
+        wrap = self.admin_site.admin_view
+        return [
+            # No id is written like this: Django's quoting writes an underscore as _5F.
+            path(
+                "_act/<slug:action_name>/",
+                wrap(require_POST(self.act_on_many)),
+                name=f"{name}_act_on_many",
+            ),
+            path(
+                "<path:object_id>/act/<slug:action_name>/",
+                wrap(self.act_on_one),
+                name=f"{name}_act",
+            ),
+            *super().get_urls(),
+        ]
+
+    def choose_in_list(
+        self, request: HttpRequest, action: RunAction, selected: QuerySet[Run]
     ) -> HttpResponse | None:
-        runs = list(queryset.order_by("run_id")[: MOST_CANCELLED + 1])
-        if len(runs) > MOST_CANCELLED:
-            message = _now("Select at most %(most)d runs; none was asked to stop.")
-            self.message_user(request, message % {"most": MOST_CANCELLED}, messages.ERROR)
+        """Ask for confirmation of what was selected in the list."""
+        runs = list(selected.order_by("run_id").only(*COLUMNS)[: MOST_RUNS + 1])
+        if len(runs) > MOST_RUNS:
+            message = _("Select at most %(most)d runs; nothing was done.") % {"most": MOST_RUNS}
+            self.message_user(request, message, messages.ERROR)
             return None
         if not runs:
-            self.message_user(request, _now("None of them is there any more."), messages.WARNING)
+            self.message_user(request, _("None of them is there any more."), messages.WARNING)
             return None
-        # Where writes go, whatever database the list was read from.
-        store = RunStore(router.db_for_write(Run))
-        for words, names in cancel(store, runs, lambda run: self.log_change(request, run, note)):
-            level = messages.SUCCESS if words == note else messages.WARNING
-            self.message_user(request, f"{words}: {listed(names)}", level)
-        if _CAME_FROM_RUN in request.POST and len(runs) == 1:
-            return HttpResponseRedirect(run_url(runs[0].run_id, self.admin_site))
-        return None
+        return self._confirm(request, action, runs, self._list_place(request, action))
 
-    def _cancel_actions(self, request: HttpRequest, run: Run) -> list[tuple[str, str]]:
-        offered = []
-        if self.has_cancel_run_permission(request) and not is_terminal_run_status(run.status):
-            offered.append(("cancel_selected", _now("Cancel run")))
-        if self.has_cancel_lineage_permission(request):
-            offered.append(("cancel_lineage", _now("Cancel the whole lineage")))
-        return offered
+    def act_on_many(self, request: HttpRequest, action_name: str) -> HttpResponse:
+        """Do what was confirmed to the runs that the form names."""
+        action = self._permitted(request, action_name)
+        run_ids = [from_form(value) for value in request.POST.getlist(RUNS)]
+        if len(run_ids) > MOST_RUNS or not all(map(is_durable_text, run_ids)):
+            raise BadRequest("The form names too many runs, or what can be no run.")
+        found = self._read(run_ids)
+        place = self._list_place(request, action)
+        known = {run.run_id for run in found}
+        missing = [gone(run_id) for run_id in run_ids if run_id not in known]
+        return self._answer(request, action, found, place, missing)
+
+    def act_on_one(self, request: HttpRequest, object_id: str, action_name: str) -> HttpResponse:
+        """Ask for confirmation, or do what was confirmed, for the run of the address."""
+        action = self._permitted(request, action_name)
+        run_id = unquote(admin_segment(object_id))
+        if not is_durable_text(run_id):
+            raise Http404
+        runs = self._read([run_id])
+        if not runs:
+            message = _("Run %(run)s is not there any more.") % {"run": printable(run_id)}
+            self.message_user(request, message, messages.WARNING)
+            return HttpResponseRedirect(list_url(self.admin_site))
+        if not self.may_perform(request, action, runs[0]):
+            raise PermissionDenied
+        page: Any = "lineage" if request.GET.get(BACK) == "lineage" else "change"
+        place = _Place("", run_url(run_id, self.admin_site, page))
+        if request.method == "POST":
+            return self._answer(request, action, runs, place)
+        return self._confirm(request, action, runs, place)
+
+    def _permitted(self, request: HttpRequest, action_name: str) -> RunAction:
+        action = next((each for each in self.run_actions if each.name == action_name), None)
+        if action is None:
+            raise Http404
+        if not self.may_perform(request, action):
+            raise PermissionDenied
+        return action
+
+    def _read(self, run_ids: Iterable[str]) -> list[Run]:
+        """Read runs anew from where writes go, in the order of their ids."""
+        runs = Run.objects.using(router.db_for_write(Run))
+        return list(runs.filter(pk__in=list(run_ids)).order_by("run_id").only(*COLUMNS))
+
+    def _list_place(self, request: HttpRequest, action: RunAction) -> _Place:
+        kept: Any = {"preserved_filters": self.get_preserved_filters(request), "opts": self.opts}
+        return _Place(
+            add_preserved_filters(kept, action_url(action.name, self.admin_site)),
+            add_preserved_filters(kept, list_url(self.admin_site)),
+        )
+
+    def _confirm(
+        self, request: HttpRequest, action: RunAction, runs: Sequence[Run], place: _Place
+    ) -> TemplateResponse:
+        """Show what would happen to which runs, and a form that makes it happen."""
+        store = RunStore(router.db_for_write(Run))
+        shown_at_ms = int(store.clock.now_ms())
+        groups = [group for group in action.preview(runs, store) if group.members]
+        request.current_app = self.admin_site.name
+        context = {
+            **self.admin_site.each_context(request),
+            "title": action.list_label if len(runs) > 1 else action.label,
+            "subtitle": None,
+            "opts": self.opts,
+            "media": self.media,
+            "action": action,
+            "groups": groups,
+            "runstore_site": self.admin_site,
+            "is_anything_affected": any(group.is_affected for group in groups),
+            "form_url": place.form_url,
+            "back_url": place.back_url,
+            "hidden": [
+                (SHOWN_AT, str(shown_at_ms)),
+                *((RUNS, form_value(run.run_id)) for run in runs),
+            ],
+        }
+        return TemplateResponse(request, self.action_template, context)
+
+    def _answer(
+        self,
+        request: HttpRequest,
+        action: RunAction,
+        runs: Sequence[Run],
+        place: _Place,
+        missing: Sequence[Answer] = (),
+    ) -> HttpResponse:
+        """Do it, and say of each run what became of it."""
+        store = RunStore(router.db_for_write(Run))
+        acting = Acting(
+            store,
+            record=lambda run, words: self.log_change(request, run, words),
+            shown_at_ms=whole_number(request.POST.get(SHOWN_AT)),
+        )
+        for report in reports_of([*missing, *action.perform(runs, acting)]):
+            level = messages.SUCCESS if report.is_done else messages.WARNING
+            self.message_user(request, str(report), level)
+        return HttpResponseRedirect(place.back_url)
 
     def action_checkbox(self, obj: Run) -> SafeString:
         """Offer the run for an action."""
-        label = _now("Select run %(run)s") % {"run": printable(obj.run_id)}
+        label = _("Select run %(run)s") % {"run": printable(obj.run_id)}
         checkbox = CheckboxInput({"class": "action-select", "aria-label": label}, lambda _: False)
         return checkbox.render(ACTION_CHECKBOX_NAME, form_value(obj.run_id))
 
@@ -110,13 +275,6 @@ class RunActions(ReadOnlyAdmin[Run]):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Add what the buttons on top of the page need."""
-        run: Run = context["original"]
-        context |= {
-            "list_url": reverse("admin:runstore_run_changelist", current_app=self.admin_site.name),
-            "cancel_actions": self._cancel_actions(request, run),
-            "selected_name": ACTION_CHECKBOX_NAME,
-            "selected_value": form_value(run.run_id),
-            "came_from_run": _CAME_FROM_RUN,
-        }
+        """Add the buttons of the run's page."""
+        context["run_buttons"] = self.buttons_for(request, context["original"])
         return super().render_change_form(request, context, *args, **kwargs)
