@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django_runstore.errors import (
     InvalidRun,
+    JournalError,
     RunConstraint,
     RunDecodeFailed,
     RunNotFound,
@@ -41,6 +42,7 @@ __all__ = [
     "UNSET",
     "ClaimedRun",
     "InvalidRun",
+    "JournalError",
     "LivenessEvidence",
     "OwnedTransition",
     "OwnerId",

@@ -75,6 +75,7 @@ def _dotted_paths(found: conf.RunstoreSettings) -> Iterable[tuple[str, str]]:
     if found.clock is not None:
         yield "CLOCK", found.clock
     yield "ARBITER", found.arbiter
+    yield "REDACTOR", found.redactor
     for path in found.liveness:
         yield "LIVENESS", path
     for path in found.exporters:

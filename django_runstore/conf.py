@@ -59,6 +59,9 @@ class RunstoreSettings:
     exporters: tuple[str, ...] = ()
     """EXPORTERS: dotted paths of the classes that metrics and spans go to; none by default."""
 
+    redactor: str = "django_runstore.redaction.redact"
+    """REDACTOR: dotted path of the function that keeps credentials out of the journal."""
+
     admin_shows_state: bool = True
     """ADMIN_SHOWS_STATE: whether the admin shows the state of a run, which can hold secrets."""
 
@@ -211,5 +214,6 @@ _KEYS: Final[Mapping[str, _Key]] = {
     "MAX_RECOVERIES": _Key("max_recoveries", "a whole number, 0 or more", _not_negative),
     "RUNTIME_DIR": _Key("runtime_dir", "an absolute path", _absolute_path),
     "EXPORTERS": _Key("exporters", "a list of dotted paths", _dotted_paths),
+    "REDACTOR": _Key("redactor", "a dotted path", _dotted_path),
     "ADMIN_SHOWS_STATE": _Key("admin_shows_state", "True or False", _truth),
 }

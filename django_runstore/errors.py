@@ -106,3 +106,76 @@ class RunPersistenceFailed(RunStoreError):  # noqa: N818 - the name is part of t
     """The database failed; ``__cause__`` tells whether it was busy, I/O or something else."""
 
     code = "persistence_failed"
+
+
+class JournalError(StoreError):
+    """Base of the errors of ``Journal``. Spec: run-store 8.9."""
+
+    service = "Journal"
+    code = "journal_error"
+
+    @property
+    def checkpoint_seq(self) -> int | None:
+        """The checkpoint that ``compacted`` and ``reader_behind`` are about."""
+        found = self.detail.get("checkpoint_seq")
+        return found if isinstance(found, int) else None
+
+
+class InvalidEvent(JournalError):  # noqa: N818 - the name is part of the API
+    """An argument breaks the contract; nothing was written."""
+
+    code = "invalid_event"
+
+
+class IdempotencyConflict(JournalError):  # noqa: N818 - the name is part of the API
+    """The identity of an event was used before, for other content."""
+
+    code = "idempotency_conflict"
+
+
+class SequenceConflict(JournalError):  # noqa: N818 - the name is part of the API
+    """Others kept taking the next sequence; begin the transaction anew."""
+
+    code = "sequence_conflict"
+
+
+class FenceLostError(JournalError):
+    """The caller no longer owns the run; stop, another write would be a lie."""
+
+    code = "fence_lost"
+
+
+class SinkFailed(JournalError):  # noqa: N818 - the name is part of the API
+    """The database failed a write; ``__cause__`` tells whether it was busy, I/O or else."""
+
+    code = "sink_failed"
+
+
+class ReadFailed(JournalError):  # noqa: N818 - the name is part of the API
+    """The database failed a read; ``__cause__`` tells whether it was busy, I/O or else."""
+
+    code = "read_failed"
+
+
+class JournalDecodeFailed(JournalError):  # noqa: N818 - the name is part of the API
+    """A stored row is none that the journal writes; another writer put it there."""
+
+    code = "decode_failed"
+
+
+class CheckpointInvalid(JournalError):  # noqa: N818 - the name is part of the API
+    """There is no entry to checkpoint, or no checkpoint to compact to."""
+
+    code = "checkpoint_invalid"
+
+
+class ReaderBehind(JournalError):  # noqa: N818 - the name is part of the API
+    """A reader that follows in this process still needs what was to be deleted."""
+
+    code = "reader_behind"
+
+
+class Compacted(JournalError):  # noqa: N818 - the name is part of the API
+    """The entries after this cursor are deleted; begin with the checkpoint."""
+
+    code = "compacted"

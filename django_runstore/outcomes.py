@@ -7,7 +7,7 @@ broke. Every operation's return type is the exact union of what it can answer, s
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from django_runstore.states import RunStatus
 
@@ -165,6 +165,25 @@ class Terminal:
     status: RunStatus
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The event is in the journal, at ``seq`` of its stream."""
+
+    code: ClassVar[str] = "accepted"
+    seq: int
+    source_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """The event was in the journal before, at ``seq``; nothing was written."""
+
+    code: ClassVar[str] = "duplicate"
+    seq: int
+    source_seq: int
+    status: Literal["committed"] = "committed"
+
+
 ClaimLoss: TypeAlias = NotFound | AlreadyClaimed | HeartbeatFresh | SnapshotChanged
 ClaimOutcome: TypeAlias = Claimed | ClaimLoss
 ClaimAndOwnOutcome: TypeAlias = Activated | ClaimLoss | EvidenceRequired
@@ -176,3 +195,4 @@ HeartbeatOutcome: TypeAlias = Updated | FenceLost | NotFound
 BatchHeartbeatOutcome: TypeAlias = Updated | FenceLost | NotFound | Unconfirmed
 TransitionOutcome: TypeAlias = Transitioned | FenceLost | NotFound | GuardFailed
 CancelOutcome: TypeAlias = CancelRequested | AlreadyRequested | NotFound | Terminal
+EmitOutcome: TypeAlias = Accepted | Duplicate

@@ -7,6 +7,7 @@ went in. No method of a caller's object is ever run to find out.
 """
 
 from django_runstore.durable.complaints import JsonComplaint
+from django_runstore.durable.event_json import MAX_EVENT_DEPTH, event_json, parse_event_json
 from django_runstore.durable.integers import MAX_SAFE_INTEGER, safe_integer
 from django_runstore.durable.json_equality import structurally_equal
 from django_runstore.durable.json_text import (
@@ -33,6 +34,7 @@ from django_runstore.durable.text import (
 __all__ = [
     "MAX_DURABLE_UNITS",
     "MAX_DURABLE_UTF8_BYTES",
+    "MAX_EVENT_DEPTH",
     "MAX_JSON_DEPTH",
     "MAX_JSON_MEMBERS",
     "MAX_JSON_VALUES",
@@ -44,7 +46,9 @@ __all__ = [
     "canonical_json",
     "durable_text",
     "encode_json",
+    "event_json",
     "is_durable_text",
+    "parse_event_json",
     "parse_json_text",
     "safe_integer",
     "structurally_equal",

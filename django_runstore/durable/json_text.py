@@ -94,7 +94,7 @@ def canonical_json(value: object) -> str:
         >>> canonical_json({"b": 1.0, "a": [True]})
         '{"a":[true],"b":1}'
     """
-    return _CANONICAL_ENCODER.encode(_with_one_number_form(admit_json(value)))
+    return CANONICAL_ENCODER.encode(_with_one_number_form(admit_json(value)))
 
 
 def _admit(text: object, max_bytes: int | None) -> tuple[str, JsonValue]:
@@ -107,13 +107,19 @@ def _admit(text: object, max_bytes: int | None) -> tuple[str, JsonValue]:
         raise JsonComplaint(complaints.TEXT)
     if max_bytes is not None and len(exact.encode()) > max_bytes:
         raise JsonComplaint(complaints.BYTES)
-    value = _decoded(exact)
+    value = decode_json_text(exact)
     if max_bytes is None and is_plainly_admissible(exact, value):
         return exact, value
     return exact, admit_json(value, max_bytes=max_bytes)
 
 
-def _decoded(text: str) -> JsonValue:
+def decode_json_text(text: str) -> JsonValue:
+    """
+    Read well-formed text as JSON, whatever the size of what it holds.
+
+    Raises:
+        JsonComplaint: it is not JSON, or nests deeper than it can be read.
+    """
     # The complaint is raised after the handlers, so that it does not carry the
     # parser's error as its context: that one holds the whole text.
     try:
@@ -167,7 +173,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
 )
-_CANONICAL_ENCODER = json.JSONEncoder(
+CANONICAL_ENCODER = json.JSONEncoder(
     ensure_ascii=False,
     allow_nan=False,
     check_circular=False,

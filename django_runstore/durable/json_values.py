@@ -69,7 +69,7 @@ def admit_json(value: object, *, max_bytes: int | None = None) -> JsonValue:
 
     Spec: run-store 9.3.
     """
-    return _Admission(max_bytes).admit(value)
+    return JsonAdmission(max_bytes).admit(value)
 
 
 class _OpenList:
@@ -112,10 +112,19 @@ class _OpenObject:
         return f".{key}" if _FIELD_NAME.fullmatch(key) else f"{{{self.index}}}"
 
 
-class _Admission:
-    """One walk over one value, depth first and in order, without recursion."""
+class JsonAdmission:
+    """
+    One walk over one value, depth first and in order, without recursion.
 
-    def __init__(self, max_bytes: int | None) -> None:
+    A subclass may admit more or less of something; what it admits is copied all the same.
+    """
+
+    most_values = MAX_JSON_VALUES
+    most_members = MAX_JSON_MEMBERS
+    greatest_depth = MAX_JSON_DEPTH
+    too_deep = complaints.DEPTH
+
+    def __init__(self, max_bytes: int | None = None) -> None:
         self.max_bytes = max_bytes
         self.bytes = 0
         self.values = 0
@@ -124,6 +133,7 @@ class _Admission:
         self.open_ids: set[int] = set()
 
     def admit(self, root: object) -> JsonValue:
+        """Copy the value; to be called once."""
         admitted = self._copy(root)
         while self.open:
             container = self.open[-1]
@@ -139,10 +149,10 @@ class _Admission:
 
     def _copy(self, value: object) -> JsonValue:
         """Copy a scalar, or open a container that ``admit`` then fills."""
-        if len(self.open) > MAX_JSON_DEPTH:
-            raise self._complaint(complaints.DEPTH)
+        if len(self.open) > self.greatest_depth:
+            raise self._complaint(self.too_deep)
         self.values += 1
-        if self.values > MAX_JSON_VALUES:
+        if self.values > self.most_values:
             raise self._complaint(complaints.VALUES)
         if type(value) is str:
             return self._copy_text(value)
@@ -203,7 +213,7 @@ class _Admission:
     def _open_object(self, source: dict[object, object]) -> dict[str, JsonValue]:
         self._enter(source)
         try:
-            members = _read_members(source)
+            members = self._read_members(source)
         except RuntimeError:
             members = None
         if members is None:
@@ -212,6 +222,19 @@ class _Admission:
         container = _OpenObject(source, keys, [member for _, member in members])
         self._open(container, len(members))
         return container.copy
+
+    def _read_members(self, source: dict[object, object]) -> list[tuple[object, object]]:
+        """
+        Read a dict once.
+
+        Not ``source.copy()``: that compares keys of equal hash, and a key may be a
+        subclass of ``str`` with an ``__eq__`` of its own.
+
+        Raises:
+            RuntimeError: the dict changed meanwhile. On Python 3.11 a collection in
+                between lets another thread in.
+        """
+        return list(source.items())
 
     def _copy_key(self, key: object, index: int) -> str:
         text = exact_text(key)
@@ -224,7 +247,7 @@ class _Admission:
         if id(source) in self.open_ids:
             raise self._complaint(complaints.CYCLE)
         # Before the members are read, so that a huge container costs nothing.
-        if self.members + len(source) > MAX_JSON_MEMBERS:
+        if self.members + len(source) > self.most_members:
             raise self._complaint(complaints.MEMBERS)
 
     def _open(self, container: _OpenList | _OpenObject, members: int) -> None:
@@ -257,20 +280,6 @@ class _Admission:
             half = _SHOWN_STEPS // 2
             steps[half:-half] = ["..."]
         return JsonComplaint(text, "".join(["$", *steps, last_step]))
-
-
-def _read_members(source: dict[object, object]) -> list[tuple[object, object]]:
-    """
-    Read a dict once.
-
-    Not ``source.copy()``: that compares keys of equal hash, and a key may be a
-    subclass of ``str`` with an ``__eq__`` of its own.
-
-    Raises:
-        RuntimeError: the dict changed meanwhile. On Python 3.11 a collection in
-            between lets another thread in.
-    """
-    return list(source.items())
 
 
 def _is_finite(integer: int) -> bool:

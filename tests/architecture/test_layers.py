@@ -11,9 +11,9 @@ from tests.architecture.imports import PACKAGE, Import, imports_of, modules
 LAYERS: dict[int, set[str]] = {
     # vocabulary
     0: {
-        "clocks", "conf", "durable", "durations", "errors", "evidence", "liveness", "metrics",
-        "outcomes", "owners", "process_identity", "runtime_directory", "server_time", "snapshots",
-        "states", "unset",
+        "clocks", "conf", "durable", "durations", "errors", "events", "evidence", "liveness",
+        "metrics", "outcomes", "owners", "process_identity", "redaction", "runtime_directory",
+        "server_time", "snapshots", "states", "unset",
     },
     # persistence
     1: {"db", "migrations", "models", "querysets", "read_only", "rows"},
@@ -30,7 +30,7 @@ LAYERS: dict[int, set[str]] = {
 LAYER_OF = {name: layer for layer, names in LAYERS.items() for name in names}
 
 # What the root exports lazily, and from where.
-LAZY_EXPORTS = {"RunStore": "services", "handler": "handlers"}
+LAZY_EXPORTS = {"Journal": "services", "RunStore": "services", "handler": "handlers"}
 
 KNOWN = modules()
 

@@ -47,7 +47,12 @@ class TestSettings:
 
     @pytest.mark.parametrize(
         ("key", "value"),
-        [("CLOCK", "nowhere.Clock"), ("ARBITER", "os.Nothing"), ("LIVENESS", ["nowhere.check"])],
+        [
+            ("CLOCK", "nowhere.Clock"),
+            ("ARBITER", "os.Nothing"),
+            ("LIVENESS", ["nowhere.check"]),
+            ("REDACTOR", "nowhere.redact"),
+        ],
     )
     def test_path_that_leads_nowhere_is_an_error(self, key: str, value: object):
         with override_settings(RUNSTORE={"ARBITER": "os.path"} | {key: value}):

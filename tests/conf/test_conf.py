@@ -39,6 +39,7 @@ def test_every_key_is_read():
         "STOP_GRACE_MS": 0,
         "MAX_RECOVERIES": 0,
         "RUNTIME_DIR": "/run/shop",
+        "REDACTOR": "shop.redact",
         "ADMIN_SHOWS_STATE": False,
     }
     with override_settings(RUNSTORE=chosen):
@@ -51,6 +52,7 @@ def test_every_key_is_read():
             stop_grace_ms=0,
             max_recoveries=0,
             runtime_dir=Path("/run/shop"),
+            redactor="shop.redact",
             admin_shows_state=False,
         )
 

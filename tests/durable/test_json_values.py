@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_runstore.durable import JsonComplaint, admit_json
+from django_runstore.durable.json_values import JsonAdmission
 
 LONE_SURROGATE = "\ud800"
 Pair = namedtuple("Pair", "left right")  # noqa: PYI024 - the old form is the one with no annotations
@@ -285,10 +286,10 @@ class TestRefusals:
         assert str(complaint_about(value)) == "contains a cycle"
 
     def test_a_dict_that_another_thread_changes_meanwhile(self, monkeypatch):
-        def interrupted(_source):
+        def interrupted(_self, _source):
             raise RuntimeError("dictionary changed size during iteration")
 
-        monkeypatch.setattr("django_runstore.durable.json_values._read_members", interrupted)
+        monkeypatch.setattr(JsonAdmission, "_read_members", interrupted)
 
         complaint = complaint_about([{}])
 
