@@ -13,8 +13,8 @@ from django_runstore.admin.filters import StreamFilter
 from django_runstore.admin.notes import holds_no_state
 from django_runstore.admin.read_only import ReadOnlyAdmin, database_of
 from django_runstore.admin.wording import HIDDEN, LONGEST_SHOWN, moment, pretty_json
+from django_runstore.display_text import printable
 from django_runstore.models import JournalEntry
-from django_runstore.supervision.announcements import printable
 
 
 @admin.register(JournalEntry)

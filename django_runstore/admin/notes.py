@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 from django_runstore import conf
 from django_runstore.admin.tables import table_of_newest
 from django_runstore.admin.wording import HIDDEN, moment, shown_text
+from django_runstore.display_text import printable
 from django_runstore.models import JournalEntry
 from django_runstore.services.facts import NOTE_SOURCE, SOURCE
-from django_runstore.supervision.announcements import printable
 
 MOST_NOTES: Final = 50
 LONGEST_NOTE: Final = 300

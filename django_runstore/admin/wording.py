@@ -13,9 +13,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from django_runstore.display_text import printable
 from django_runstore.models import Run
 from django_runstore.owners import OwnerId
-from django_runstore.supervision.announcements import printable
 
 LONGEST_SHOWN: Final = 20_000
 """Characters of a JSON text that are shown."""

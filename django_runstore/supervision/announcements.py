@@ -5,14 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-_LONGEST: Final = 80
+from django_runstore.display_text import printable
+
 _MEASURED: Final = ("runs", "code", "unconfirmed_ms", "late_ms", "hanging_ms", "outage_ms")
-
-
-def printable(text: str) -> str:
-    """Show an id or a name: escaped where it would break the line, cut where it is long."""
-    shown = text if text.isprintable() else ascii(text)[1:-1]
-    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
 
 
 def counted(number: int, noun: str) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from django_runstore.clocks import boottime_ms
+from django_runstore.display_text import printable
 from django_runstore.handlers.execution import Interrupted
-from django_runstore.supervision.announcements import printable
 from django_runstore.supervision.endings import UNREADABLE, Ending, WorkerLost, outcome_of
 from django_runstore.supervision.execution import (
     CANCELLED,

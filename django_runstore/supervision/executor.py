@@ -20,6 +20,7 @@ from django.db import close_old_connections, reset_queries
 
 from django_runstore import conf
 from django_runstore.clocks import boottime_ms
+from django_runstore.display_text import printable
 from django_runstore.errors import RunNotFound, RunStoreError
 from django_runstore.handlers import registry
 from django_runstore.handlers.context import RunContext
@@ -27,7 +28,6 @@ from django_runstore.handlers.execution import Completed, Failed, Interrupted, e
 from django_runstore.handlers.interruption import RunInterrupted
 from django_runstore.owners import OwnerId
 from django_runstore.services import RunStore
-from django_runstore.supervision.announcements import printable
 from django_runstore.supervision.endings import (
     UNKNOWN_HANDLER,
     UNREADABLE,

@@ -10,10 +10,10 @@ from django.db import Error as DjangoError
 from django_runstore import conf
 from django_runstore.clocks import boottime_ms
 from django_runstore.db.boundary import drop_lost_connection
+from django_runstore.display_text import printable
 from django_runstore.errors import RunStoreError
 from django_runstore.handlers import registry
 from django_runstore.handlers.execution import Interrupted
-from django_runstore.supervision.announcements import printable
 from django_runstore.supervision.endings import UNANSWERED, Ending
 from django_runstore.supervision.execution import CANCELLED
 from django_runstore.supervision.owned_rows import cancel_requests, strays

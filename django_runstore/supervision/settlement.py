@@ -12,9 +12,10 @@ from django.db import Error as DjangoError
 
 from django_runstore import conf
 from django_runstore.db.boundary import drop_lost_connection
+from django_runstore.display_text import printable
 from django_runstore.errors import RunNotFound, RunPersistenceFailed, RunStoreError
 from django_runstore.outcomes import FenceLost, GuardFailed, NotFound, Transitioned
-from django_runstore.supervision.announcements import counted, printable
+from django_runstore.supervision.announcements import counted
 from django_runstore.supervision.endings import (
     Ending,
     RecoveryBudget,

@@ -10,11 +10,12 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from django_runstore import conf
+from django_runstore.display_text import printable
 from django_runstore.handlers import registry
 from django_runstore.liveness import OwnerLock
 from django_runstore.owners import OwnerId
 from django_runstore.services import RunStore
-from django_runstore.supervision.announcements import counted, printable
+from django_runstore.supervision.announcements import counted
 from django_runstore.supervision.crew import Crew
 from django_runstore.supervision.executions import Executions
 from django_runstore.supervision.lease_keeper import LeaseKeeper

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from django_runstore import conf
 from django_runstore.clocks import takeovers_blocked
+from django_runstore.display_text import printable
 from django_runstore.services import RunStore
-from django_runstore.supervision.announcements import printable
 from django_runstore.supervision.examination import Examiner
 from django_runstore.supervision.sightings import Window
 from django_runstore.supervision.stale_rows import Page, stale_claims, stale_running

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from django_runstore.clocks import boottime_ms
-from django_runstore.supervision.announcements import printable
+from django_runstore.display_text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

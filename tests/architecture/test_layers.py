@@ -11,9 +11,9 @@ from tests.architecture.imports import PACKAGE, Import, imports_of, modules
 LAYERS: dict[int, set[str]] = {
     # vocabulary
     0: {
-        "clocks", "conf", "durable", "durations", "errors", "events", "evidence", "liveness",
-        "metrics", "outcomes", "owners", "process_identity", "redaction", "runtime_directory",
-        "server_time", "snapshots", "states", "unset",
+        "clocks", "conf", "display_text", "durable", "durations", "errors", "events", "evidence",
+        "liveness", "metrics", "outcomes", "owners", "process_identity", "redaction",
+        "runtime_directory", "server_time", "snapshots", "states", "unset",
     },
     # persistence
     1: {"db", "migrations", "models", "querysets", "read_only", "rows"},

@@ -40,10 +40,10 @@ from django_runstore.admin.addresses import (
 )
 from django_runstore.admin.cursors import whole_number
 from django_runstore.admin.read_only import ReadOnlyAdmin, database_of
+from django_runstore.display_text import printable
 from django_runstore.durable import is_durable_text
 from django_runstore.models import Run
 from django_runstore.services import RunStore
-from django_runstore.supervision.announcements import printable
 
 RUNS: Final = "run"
 CONFIRMED: Final = "confirmed"

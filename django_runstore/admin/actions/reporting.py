@@ -7,7 +7,7 @@ from typing import Final
 from django.utils.translation import gettext as _
 
 from django_runstore.admin.actions.contract import Answer
-from django_runstore.supervision.announcements import printable
+from django_runstore.display_text import printable
 
 MOST_NAMED: Final = 20
 

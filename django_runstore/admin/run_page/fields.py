@@ -25,8 +25,8 @@ from django_runstore.admin.wording import (
     shown_text,
 )
 from django_runstore.clocks import clock_for
+from django_runstore.display_text import printable
 from django_runstore.models import Run
-from django_runstore.supervision.announcements import printable
 
 
 class RunFields(ReadOnlyAdmin[Run]):

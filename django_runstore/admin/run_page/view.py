@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_runstore.admin.addresses import admin_segment, run_url
 from django_runstore.admin.run_page.fields import RunFields
-from django_runstore.supervision.announcements import printable
+from django_runstore.display_text import printable
 
 if TYPE_CHECKING:
     from django_runstore.models import Run

@@ -11,9 +11,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db import Error as DjangoError
 
+from django_runstore.display_text import printable
 from django_runstore.errors import RunStoreError
 from django_runstore.owners import OwnerId
-from django_runstore.supervision.announcements import counted, printable
+from django_runstore.supervision.announcements import counted
 from django_runstore.supervision.settlement import failure_name
 from django_runstore.supervision.sweep_report import SweepAnswer, SweepReport
 from django_runstore.supervision.sweeper import INTERVALS_UNCHANGED, Sweeper
