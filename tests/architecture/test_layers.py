@@ -24,7 +24,7 @@ LAYERS: dict[int, set[str]] = {
     # handlers and processes
     4: {"handlers", "supervision"},
     # interface
-    5: {"admin", "apps", "checks", "management", "templatetags", "testing"},
+    5: {"admin", "apps", "checks", "management", "prometheus", "templatetags", "testing"},
 }  # fmt: skip
 
 LAYER_OF = {name: layer for layer, names in LAYERS.items() for name in names}

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_runstore import OwnerId, RunStore
 from django_runstore.models import Run
+from django_runstore.prometheus import RunGauges
 from django_runstore.supervision import Sweeper
 from django_runstore.testing import FakeClock
 
@@ -83,7 +84,7 @@ def plans(action: Callable[[], Any]) -> list[dict[str, Any]]:
     nodes: list[dict[str, Any]] = []
     for query in captured:
         sql = query["sql"].strip()
-        if "runstore_run" in sql and sql.startswith(("SELECT", "UPDATE", "WITH")):
+        if "runstore_run" in sql and sql.startswith(("SELECT", "(SELECT", "UPDATE", "WITH")):
             nodes += explained(sql)
     assert nodes
     return nodes
@@ -179,3 +180,9 @@ def test_a_request_of_a_lineage_reads_no_table(store: RunStore, run_id):
 def test_children_are_found_by_their_parent(store: RunStore):
     nodes = plans(lambda: list(Run.objects.filter(parent_run_id="settled-5")))
     assert indexes_of(nodes) == {"runstore_run_children"}
+
+
+def test_a_scrape_reads_the_indexes_of_what_is_not_settled(store: RunStore):
+    used = indexes_of(plans(lambda: list(RunGauges().collect())))
+    assert "runstore_run_running" in used
+    assert used <= CLAIMABLE | {"runstore_run_running"}

@@ -263,3 +263,12 @@ def test_a_batch_whose_list_changes_meanwhile_is_answered_all_the_same(db, recor
 
     assert world.store.transition_many(A, moves) == {"nobody": NotFound()}
     assert caplog.messages == ["a tally of the metrics failed and is ignored: KeyError"]
+
+
+def test_what_a_cancelled_call_notes_afterwards_is_dropped(recorder):
+    entry = door.Entry.of(RunStore.get)
+    with entry.open(RunStore(), ("run",), {}) as passage:
+        pass
+    passage.perform(lambda: door.note(run_id="late"))
+
+    assert [span.attributes for span in recorder.spans] == [{"outcome": "success"}]

@@ -1,32 +1,16 @@
 """An async twin goes through the same door: counted once, also when it is cancelled."""
 
 import asyncio
-import threading
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.db import transaction
 
-from django_runstore.arbiters import DatabaseArbiter
 from django_runstore.models import JournalEntry, Run
 from tests.conformance.calls import CALLS, SINGLE
 from tests.conformance.test_metrics import UNCOUNTED
 from tests.conformance.world import A, P, World
-
-PATIENCE_S = 20
-
-
-class SlowArbiter(DatabaseArbiter):
-    """Decides when the test lets it."""
-
-    def __init__(self) -> None:
-        self.asked = threading.Event()
-        self.released = threading.Event()
-
-    def decide(self, run_id, lease, request, *, stale_after_ms):
-        self.asked.set()
-        assert self.released.wait(PATIENCE_S)
-        return super().decide(run_id, lease, request, stale_after_ms=stale_after_ms)
+from tests.services.slow_arbiter import PATIENCE_S, SlowArbiter
 
 
 @pytest.mark.parametrize("operation", sorted(SINGLE.keys() - UNCOUNTED))
