@@ -24,12 +24,12 @@ _IMMEDIATE_HINT: Final = (
 
 @register(Tags.compatibility)
 def check_settings(**_: Any) -> list[CheckMessage]:
-    """Report every fault of ``RUNSTORE``, also dotted paths that lead nowhere."""
+    """Report every fault of ``RUNSTORE``, also dotted paths that lead nowhere useful."""
     broken = conf.problems()
     if broken:
         hint = f"Correct settings.{conf.SETTING}; nothing of it is used while it has faults."
         return [Error(problem, hint=hint, id="runstore.E001") for problem in broken]
-    return list(_unimportable(conf.current()))
+    return list(_unusable(conf.current()))
 
 
 @register(Tags.compatibility)
@@ -58,16 +58,24 @@ def check_sqlite_transactions(**_: Any) -> list[CheckMessage]:
     return [message for alias in connections for message in _sqlite_messages(alias)]
 
 
-def _unimportable(found: conf.RunstoreSettings) -> Iterator[CheckMessage]:
+def _unusable(found: conf.RunstoreSettings) -> Iterator[CheckMessage]:
     for key, path in _dotted_paths(found):
         try:
-            import_string(path)
+            named = import_string(path)
         except Exception as error:  # noqa: BLE001 - a module can fail to import in any way
             yield Error(
                 f"{conf.SETTING}[{key!r}] names {path!r}, which cannot be imported: "
                 f"{type(error).__name__}.",
-                hint="Name something that exists, as 'package.module.attribute'.",
+                hint="Name something that exists, as 'package.module.attribute', and install the "
+                "extra that it needs.",
                 id="runstore.E003",
+            )
+            continue
+        if key == "EXPORTERS" and not callable(named):
+            yield Error(
+                f"{conf.SETTING}[{key!r}] names {path!r}, from which no exporter can be made.",
+                hint="Name a class, such as 'django_runstore.metrics.logging.LoggingExporter'.",
+                id="runstore.E004",
             )
 
 

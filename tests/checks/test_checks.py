@@ -52,6 +52,7 @@ class TestSettings:
             ("ARBITER", "os.Nothing"),
             ("LIVENESS", ["nowhere.check"]),
             ("REDACTOR", "nowhere.redact"),
+            ("EXPORTERS", ["nowhere.Exporter"]),
         ],
     )
     def test_path_that_leads_nowhere_is_an_error(self, key: str, value: object):
@@ -59,6 +60,21 @@ class TestSettings:
             (message,) = checks.check_settings()
         assert message.id == "runstore.E003"
         assert f"RUNSTORE['{key}']" in message.msg
+
+    @override_settings(RUNSTORE={"EXPORTERS": ["django_runstore.metrics.logging"]})
+    def test_an_exporter_that_cannot_be_made_is_an_error(self):
+        (message,) = checks.check_settings()
+        assert message.id == "runstore.E004"
+        assert "'django_runstore.metrics.logging'" in message.msg
+
+    def test_the_exporters_of_this_package_are_usable(self):
+        paths = [
+            "django_runstore.metrics.logging.LoggingExporter",
+            "django_runstore.metrics.opentelemetry.OpenTelemetryExporter",
+            "django_runstore.metrics.prometheus.PrometheusExporter",
+        ]
+        with override_settings(RUNSTORE={"EXPORTERS": paths}):
+            assert checks.check_settings() == []
 
 
 class TestSqliteTransactions:

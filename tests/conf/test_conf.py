@@ -40,6 +40,7 @@ def test_every_key_is_read():
         "MAX_RECOVERIES": 0,
         "RUNTIME_DIR": "/run/shop",
         "REDACTOR": "shop.redact",
+        "EXPORTERS": ["shop.Exporter"],
         "ADMIN_SHOWS_STATE": False,
     }
     with override_settings(RUNSTORE=chosen):
@@ -53,6 +54,7 @@ def test_every_key_is_read():
             max_recoveries=0,
             runtime_dir=Path("/run/shop"),
             redactor="shop.redact",
+            exporters=("shop.Exporter",),
             admin_shows_state=False,
         )
 
