@@ -1,0 +1,75 @@
+"""The contract that users read is the contract that the code keeps."""
+
+import re
+from pathlib import Path
+
+from django_runstore.metrics import COUNTERS
+from django_runstore.metrics.contract import RUN_CLAIMS
+from django_runstore.prometheus import _GAUGES
+from tests.conformance.test_spans import ATTRIBUTES, SUCCESSFUL
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
+
+
+def rows(first_heading: str) -> list[tuple[str, ...]]:
+    """The cells of the table whose first column is headed so."""
+    lines = iter(PAGE.read_text(encoding="utf-8").splitlines())
+    for line in lines:
+        if line.startswith(f"| {first_heading} |"):
+            break
+    next(lines)
+    found = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        found.append(tuple(cell.strip() for cell in line.strip("|").split("|")))
+    return found
+
+
+def code(cell: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"`([^`]+)`", cell))
+
+
+def test_the_counters_are_all_there_with_their_labels_and_meanings():
+    assert [(code(name), code(labels), meaning) for name, labels, meaning in rows("Counter")] == [
+        ((counter.name,), counter.labels, counter.meaning) for counter in COUNTERS
+    ]
+
+
+def test_the_outcomes_of_each_claiming_operation_are_listed():
+    listed = {
+        (op, outcome)
+        for ops, outcomes in rows("`op`")
+        for op in code(ops)
+        for outcome in code(outcomes)
+    }
+
+    assert listed == set(RUN_CLAIMS.answered)
+
+
+def test_every_other_value_of_a_label_is_named():
+    named = set(code(PAGE.read_text(encoding="utf-8")))
+    values = {
+        value
+        for counter in COUNTERS
+        for series in counter.answered + counter.broken
+        for value in series
+    }
+
+    assert values <= named
+
+
+def test_the_spans_are_those_that_were_recorded():
+    listed = {
+        (*code(span), code(attributes), code(outcome) == ("success",))
+        for span, attributes, outcome in rows("Span")
+    }
+
+    assert listed == {
+        (f"RunStore.{operation}", tuple(attributes), operation in SUCCESSFUL)
+        for operation, attributes in ATTRIBUTES.items()
+    }
+
+
+def test_the_gauges_are_all_there_with_their_meanings():
+    assert {code(name)[0]: meaning for name, _label, meaning in rows("Gauge")} == _GAUGES
