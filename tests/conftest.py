@@ -21,8 +21,12 @@ hypothesis.settings.load_profile("runstore")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, with the reason, what is about the other database."""
+    """Mark what the public suites cover; skip, with the reason, what another database is for."""
     for item in items:
+        # The suites cannot mark their tests themselves: they do not need pytest.
+        covered = getattr(getattr(item, "function", None), "conformance_items", ())
+        if covered:
+            item.add_marker(pytest.mark.conformance(*covered))
         for name, vendor in VENDORS.items():
             marker = item.get_closest_marker(name)
             if marker is not None and connection.vendor != vendor:

@@ -27,20 +27,9 @@ def test_it_does_not_believe_a_row_it_has_not_granted():
     assert not isinstance(ask(LocalArbiter(), AskRenew(A, 5), row=row), Granted)
 
 
-def test_each_run_has_a_lease_of_its_own():
-    arbiter = LocalArbiter()
-    assert isinstance(ask(arbiter, AskClaim(A, 0), "one"), Granted)
-    assert isinstance(ask(arbiter, AskClaim(A, 0), "other"), Granted)
-
-
 def test_each_arbiter_has_leases_of_its_own():
     assert isinstance(ask(LocalArbiter(), AskClaim(A, 0)), Granted)
     assert isinstance(ask(LocalArbiter(), AskClaim(A, 0)), Granted)
-
-
-def test_a_fence_that_the_row_has_seen_is_never_handed_out_again():
-    answer = ask(LocalArbiter(), AskClaim(A, 0), row=Lease(fence=41))
-    assert answer == Granted(0, fence=42)
 
 
 def test_it_forgets_a_lease_that_nobody_holds():

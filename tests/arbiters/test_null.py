@@ -1,20 +1,9 @@
-"""The arbiter that grants nothing, alone and behind the store. Spec: run-store 6.6."""
+"""The arbiter that grants nothing, behind the store. Spec: run-store 6.6."""
 
 import pytest
 
 from django_runstore import LivenessEvidence, OwnerId, RunSnapshot, RunStore
-from django_runstore.arbiters import Lease, NullArbiter
-from django_runstore.arbiters.lease import (
-    AskActivate,
-    AskClaim,
-    AskGuard,
-    AskRecover,
-    AskRelease,
-    AskRenew,
-    AskSteal,
-    Granted,
-    Refused,
-)
+from django_runstore.arbiters import NullArbiter
 from django_runstore.models import JournalEntry, Run
 from django_runstore.outcomes import (
     CancelRequested,
@@ -30,34 +19,6 @@ A = OwnerId("host-a", 101, "owner-a")
 B = OwnerId("host-a", 102, "owner-b")
 P = RunSnapshot("pending")
 EVIDENCE = LivenessEvidence(A, 31_000, "lease-expired")
-OWNED = Lease(A, 0, 1, None, None, 1)
-
-
-@pytest.mark.conformance(122)
-@pytest.mark.parametrize("row", [Lease(), OWNED], ids=["free", "owned"])
-@pytest.mark.parametrize(
-    ("request_", "reason"),
-    [
-        (AskClaim(A, 0), "unavailable"),
-        (AskSteal(B, 31_000, EVIDENCE), "unavailable"),
-        (AskRecover(A, 0, B, 31_000, EVIDENCE), "unavailable"),
-        (AskActivate(A, 0, 0), "not_owner"),
-        (AskRenew(A, 0), "not_owner"),
-        (AskRenew(A, 0, unclaimed=True), "not_owner"),
-        (AskGuard(A), "not_owner"),
-    ],
-    ids=["claim", "steal", "recover", "activate", "heartbeat", "reconfirm", "guard"],
-)
-def test_everything_is_refused_and_nothing_changes(row, request_, reason):
-    decision = NullArbiter().decide("run", row, request_, stale_after_ms=30_000)
-    assert decision.answer == Refused(reason)
-    assert decision.lease == row
-
-
-def test_there_is_nothing_to_hold_on_to():
-    decision = NullArbiter().decide("run", OWNED, AskRelease(A), stale_after_ms=30_000)
-    assert isinstance(decision.answer, Granted)
-    assert decision.lease == OWNED
 
 
 @pytest.fixture
@@ -78,6 +39,7 @@ def store(db):
     return store
 
 
+@pytest.mark.conformance(122)
 def test_the_store_answers_a_loss_that_the_row_can_explain(store):
     seen = RunSnapshot("running", A, 0)
     rows = list(Run.objects.order_by("pk").values())
