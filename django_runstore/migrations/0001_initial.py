@@ -991,6 +991,78 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="SupervisorProcess",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("host_id", django_runstore.models.fields.DurableTextField(verbose_name="host")),
+                ("pid", models.BigIntegerField(verbose_name="pid")),
+                ("nonce", django_runstore.models.fields.DurableTextField(verbose_name="nonce")),
+                ("started_at_ms", models.BigIntegerField(verbose_name="started at (ms)")),
+                ("pulsed_at_ms", models.BigIntegerField(verbose_name="last pulse at (ms)")),
+                ("version", django_runstore.models.fields.DurableTextField(verbose_name="version")),
+                (
+                    "queues_json",
+                    models.TextField(help_text="Null for all queues.", verbose_name="queues"),
+                ),
+                (
+                    "capacity",
+                    models.IntegerField(
+                        help_text="How many runs at once.", verbose_name="capacity"
+                    ),
+                ),
+                (
+                    "is_draining",
+                    models.BooleanField(db_default=False, default=False, verbose_name="draining"),
+                ),
+            ],
+            options={
+                "verbose_name": "supervisor",
+                "verbose_name_plural": "supervisors",
+                "db_table": "runstore_supervisor",
+                "base_manager_name": "objects",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("host_id", "pid", "nonce"), name="runstore_supervisor_owner"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("host_id", ""), _negated=True),
+                        name="runstore_supervisor_host_id_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("nonce", ""), _negated=True),
+                        name="runstore_supervisor_nonce_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("pid__gte", 0), ("pid__lte", 9007199254740991)),
+                        name="runstore_supervisor_pid_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("started_at_ms__gte", 0), ("started_at_ms__lte", 9007199254740991)
+                        ),
+                        name="runstore_supervisor_started_at_ms_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("pulsed_at_ms__gte", 0), ("pulsed_at_ms__lte", 9007199254740991)
+                        ),
+                        name="runstore_supervisor_pulsed_at_ms_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("capacity__gte", 0), ("capacity__lte", 9007199254740991)
+                        ),
+                        name="runstore_supervisor_capacity_range",
+                    ),
+                ],
+            },
+        ),
         # hand-written from here
         migrations.RunPython(
             tune_run_table, migrations.RunPython.noop, hints={"model_name": "run"}

@@ -8,6 +8,7 @@ from django_runstore.models.journal import (
     JournalGeneration,
 )
 from django_runstore.models.run import Run
+from django_runstore.models.supervisor import SupervisorProcess
 
 __all__ = [
     "Attempt",
@@ -16,4 +17,5 @@ __all__ = [
     "JournalEntry",
     "JournalGeneration",
     "Run",
+    "SupervisorProcess",
 ]

@@ -16,6 +16,8 @@ from django_runstore.supervision.pauses import Timer
 from django_runstore.supervision.rounds import KILL_AFTER_MS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django_runstore.liveness import OwnerLock
     from django_runstore.supervision.crew import Crew, Place
     from django_runstore.supervision.executions import Executions
@@ -71,6 +73,7 @@ class Loop:
     Args:
         news: What the keeper's thread finds out about the ownerships.
         lock: The owner's, held by whoever calls.
+        on_stopping: Called when nothing more will be claimed; must not wait.
     """
 
     def __init__(
@@ -85,8 +88,10 @@ class Loop:
         signals: StopSignals,
         news: OwnershipNews,
         lock: OwnerLock,
+        on_stopping: Callable[[], object],
     ) -> None:
         self._options = options
+        self._on_stopping = on_stopping
         self._crew = crew
         self._executions = executions
         self._keeper = keeper
@@ -219,6 +224,7 @@ class Loop:
             self._stop_at_once()
 
     def _drain(self) -> None:
+        self._on_stopping()
         busy = self._executions.under_way()
         logger.info(
             "stopping: nothing more is claimed; %s may take %.1f s to come to a safe point; "
@@ -237,6 +243,7 @@ class Loop:
             )
 
     def _stop_at_once(self) -> None:
+        self._on_stopping()
         busy = self._executions.under_way()
         logger.warning("stopping at once: %s interrupted", counted(len(busy), "run"))
         leave_at_ms = boottime_ms() + LAST_ATTEMPTS_MS

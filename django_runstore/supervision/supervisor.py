@@ -9,18 +9,20 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from django_runstore import conf
+from django_runstore import __version__, conf
 from django_runstore.display_text import printable
 from django_runstore.handlers import registry
 from django_runstore.liveness import OwnerLock
 from django_runstore.owners import OwnerId
 from django_runstore.services import RunStore
+from django_runstore.services.supervisors import SupervisorDescription, SupervisorRegister
 from django_runstore.supervision.announcements import counted
 from django_runstore.supervision.crew import Crew
 from django_runstore.supervision.executions import Executions
 from django_runstore.supervision.lease_keeper import LeaseKeeper
 from django_runstore.supervision.loop import EndOptions, ExitStatus, Loop
 from django_runstore.supervision.ownership_news import OwnershipNews
+from django_runstore.supervision.presence import Presence
 from django_runstore.supervision.protocol import Hello
 from django_runstore.supervision.rounds import Rounds
 from django_runstore.supervision.settlement import Settler
@@ -127,6 +129,12 @@ class Supervisor:
                 settler=settler,
                 sweep=sweeper.sweep_once,
             )
+            presence = Presence(
+                SupervisorRegister(using),
+                owner,
+                self._description(),
+                is_pulsing=lambda: keeper.is_alive() and keeper.all_confirmed(),
+            )
             ends = EndOptions(
                 grace_ms=self._options.grace_ms, drain=self._options.drain, once=self._options.once
             )
@@ -140,10 +148,13 @@ class Supervisor:
                 signals=signals,
                 news=news,
                 lock=lock,
+                on_stopping=presence.drain,
             )
             self._announce(owner)
             keeper.start()
             cleanup.callback(keeper.stop)
+            presence.start()
+            cleanup.callback(presence.stop)
             # Before the pulse ends: whatever happens, no handler works on without it.
             cleanup.callback(crew.kill_all)
             status = loop.run()
@@ -169,6 +180,12 @@ class Supervisor:
             python_path=os.environ.get("PYTHONPATH"),
             deadline_fd=deadlines.fileno(),
             lock_fd=lock.fileno(),
+        )
+
+    def _description(self) -> SupervisorDescription:
+        options = self._options
+        return SupervisorDescription(
+            version=__version__, queues=options.queues, capacity=options.concurrency
         )
 
     def _announce(self, owner: OwnerId) -> None:

@@ -120,6 +120,7 @@ class Scene:
         self.keeper = SimpleNamespace(is_alive=lambda: True)
         self.news = OwnershipNews(lambda: None)
         self.touched = []
+        self.announced = []
         self.loop = Loop(
             EndOptions(grace_ms=4_000, **options),
             crew=self.crew,
@@ -130,6 +131,7 @@ class Scene:
             signals=self.signals,
             news=self.news,
             lock=SimpleNamespace(touch=lambda: self.touched.append(1)),
+            on_stopping=lambda: self.announced.append(self.rounds.claims),
         )
 
     def turn(self, times=1):
@@ -157,6 +159,16 @@ def test_a_first_signal_drains_and_claims_nothing_more(make_scene):
     assert scene.executions.stops == [("run", "draining", 4_000, 1_000)]
     assert scene.rounds.claims == claims
     assert scene.loop._status() is None
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_it_is_announced_that_nothing_more_is_claimed(make_scene, signals):
+    scene = make_scene()
+    scene.turn()
+    assert scene.announced == []
+    scene.signals.count = signals
+    scene.turn()
+    assert len(scene.announced) == 1
 
 
 def test_a_signal_is_taken_before_what_workers_say_that_got_it_too(make_scene):
