@@ -65,6 +65,9 @@ class RunstoreSettings:
     admin_shows_state: bool = True
     """ADMIN_SHOWS_STATE: whether the admin shows the state of a run, which can hold secrets."""
 
+    admin_quiet_after_ms: int = 900_000
+    """ADMIN_QUIET_AFTER_MS: without progress for this long, a run needs a look, in milliseconds."""
+
 
 def current() -> RunstoreSettings:
     """
@@ -216,4 +219,5 @@ _KEYS: Final[Mapping[str, _Key]] = {
     "EXPORTERS": _Key("exporters", "a list of dotted paths", _dotted_paths),
     "REDACTOR": _Key("redactor", "a dotted path", _dotted_path),
     "ADMIN_SHOWS_STATE": _Key("admin_shows_state", "True or False", _truth),
+    "ADMIN_QUIET_AFTER_MS": _Key("admin_quiet_after_ms", "whole milliseconds above 0", _positive),
 }

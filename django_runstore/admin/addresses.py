@@ -1,5 +1,8 @@
 """Run ids in links and forms, where a browser takes liberties with some of them."""
 
+import base64
+import json
+from collections.abc import Sequence
 from typing import Final, Literal
 from urllib.parse import quote as percent_quote
 from urllib.parse import unquote as percent_unquote
@@ -8,9 +11,13 @@ from django.contrib.admin import AdminSite
 from django.contrib.admin.utils import quote
 from django.urls import reverse
 
+from django_runstore.durable import MAX_SAFE_INTEGER, is_durable_text
+from django_runstore.owners import OwnerId
+
 # A browser resolves these two as folders before it asks. Django's own quoting writes every
 # underscore as _5F, so that no other id looks like this.
 _DOTS: Final = {".": "_2E", "..": "_2E_2E"}
+_LONGEST_TOKEN: Final = 16_000
 _IDS: Final = {segment: run_id for run_id, segment in _DOTS.items()}
 
 
@@ -52,3 +59,36 @@ def form_value(run_id: str) -> str:
 def from_form(value: str) -> str:
     """Read an id out of a form."""
     return percent_unquote(value)
+
+
+def owner_token(owner: OwnerId) -> str:
+    """Write an owner for a URL, whatever its three parts consist of."""
+    return url_token([owner.host_id, owner.pid, owner.nonce])
+
+
+def owner_from_token(token: str) -> OwnerId | None:
+    """Read an owner out of a URL; None for what nobody here has written."""
+    match values_of_token(token):
+        case [str(host_id), int(pid), str(nonce)] if (
+            is_durable_text(host_id) and is_durable_text(nonce) and 0 <= pid <= MAX_SAFE_INTEGER
+        ):
+            return OwnerId(host_id, pid, nonce)
+    return None
+
+
+def url_token(values: Sequence[int | str]) -> str:
+    """Write values for a URL so that they survive it."""
+    said = json.dumps(list(values), ensure_ascii=False)
+    return base64.urlsafe_b64encode(said.encode()).decode().rstrip("=")
+
+
+def values_of_token(token: str) -> list[object]:
+    """Read what ``url_token()`` wrote; empty for anything else."""
+    if len(token) > _LONGEST_TOKEN:
+        return []
+    try:
+        padded = token + "=" * (-len(token) % 4)
+        said = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, RecursionError):
+        return []
+    return said if isinstance(said, list) else []

@@ -8,24 +8,25 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from django_runstore.admin.attention import CONCERNS
 from django_runstore.clocks import clock_for
-from django_runstore.models import Run
 from django_runstore.services.facts import COMPANION
 from django_runstore.states import LIVE_STATUSES, RunStatus
 
 LIVE: Final = "live"
 
-_HOUR_MS: Final = 3_600_000
-
 
 class _KnownValueFilter(SimpleListFilter):
     """A filter that ignores values which it does not offer, whatever the URL says."""
 
+    def narrows(self) -> bool:
+        """Tell whether one of the choices was chosen."""
+        return self.value() in {str(choice) for choice, _ in self.lookup_choices}
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any] | None:
+        """Narrow by a known value."""
         value = self.value()
-        if value is None or value not in {str(choice) for choice, _ in self.lookup_choices}:
-            return queryset
-        return self.narrow(queryset, value)
+        return queryset if value is None or not self.narrows() else self.narrow(queryset, value)
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
         """Keep the rows that a known value stands for."""
@@ -47,20 +48,21 @@ class StatusFilter(_KnownValueFilter):
         return queryset.filter(status__in=LIVE_STATUSES if value == LIVE else [value])
 
 
-class StaleFilter(_KnownValueFilter):
-    """Running runs whose owner has not been heard of for longer than its lease."""
+class AttentionFilter(_KnownValueFilter):
+    """Runs that need a person, by the reason why."""
 
-    title = _("heartbeat")
-    parameter_name = "heartbeat"
+    title = _("what needs a look")
+    parameter_name = "attention"
 
     def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[Any]:
-        """Offer what needs a look; the others are many."""
-        return [("stale", _("stale"))]
+        """Offer the concerns."""
+        return [(each.name, each.label) for each in CONCERNS]
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
-        """Compare with the clock that stamped the heartbeats."""
-        stale = Run.objects.using(queryset.db).stale(int(clock_for(queryset.db).now_ms()))
-        return queryset & stale
+        """Compare with the clock that stamps the runs."""
+        now_ms = int(clock_for(queryset.db).now_ms())
+        concern = next(each for each in CONCERNS if each.name == value)
+        return queryset.filter(concern.condition(now_ms))
 
 
 class CancelRequestedFilter(_KnownValueFilter):
@@ -76,26 +78,6 @@ class CancelRequestedFilter(_KnownValueFilter):
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
         """Filter by the condition of that index."""
         return queryset.filter(cancel_requested_at_ms__isnull=False, status__in=LIVE_STATUSES)
-
-
-class CreatedFilter(_KnownValueFilter):
-    """How long ago a run was created, by way of the index on that time."""
-
-    title = _("created")
-    parameter_name = "created"
-
-    def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[Any]:
-        """Offer spans in hours."""
-        return [
-            ("1", _("in the past hour")),
-            ("24", _("in the past day")),
-            ("168", _("in the past 7 days")),
-        ]
-
-    def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
-        """Compare with the clock that stamped the runs."""
-        since_ms = clock_for(queryset.db).now_ms() - int(value) * _HOUR_MS
-        return queryset.filter(created_at_ms__gte=int(since_ms))
 
 
 class StreamFilter(_KnownValueFilter):

@@ -1,5 +1,6 @@
 """The admin of journal entries."""
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from django.contrib import admin
@@ -10,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_runstore import conf
 from django_runstore.admin.filters import StreamFilter
+from django_runstore.admin.keyset import Section
 from django_runstore.admin.notes import holds_no_state
 from django_runstore.admin.read_only import ReadOnlyAdmin, database_of
 from django_runstore.admin.wording import HIDDEN, LONGEST_SHOWN, moment, pretty_json
@@ -19,12 +21,12 @@ from django_runstore.models import JournalEntry
 
 @admin.register(JournalEntry)
 class JournalEntryAdmin(ReadOnlyAdmin[JournalEntry]):
-    """Newest first; found by the beginning of the run id."""
+    """Newest first; those of one run are found by its id."""
 
     list_display = ("position", "event_type", "emitted")
     list_filter = (StreamFilter,)
     search_fields = ("run_id",)
-    search_help_text = _("The beginning of a run id.")
+    search_help_text = _("A run id, in full.")
     ordering = ("-pk",)
     fields: ClassVar = (
         "run_id",
@@ -43,8 +45,16 @@ class JournalEntryAdmin(ReadOnlyAdmin[JournalEntry]):
         return super().get_queryset(request).defer("payload_json", "meta_json", "source_hash")
 
     def search(self, queryset: QuerySet[JournalEntry], term: str) -> QuerySet[JournalEntry]:
-        """Find the entries of runs whose id begins like this."""
-        return queryset.filter(run_id__startswith=term)
+        """Find the entries of a run."""
+        return queryset.filter(run_id=term)
+
+    def get_sections(
+        self, queryset: QuerySet[JournalEntry], term: str, chosen: Collection[str]
+    ) -> list[Section[JournalEntry]]:
+        """Read all entries by their key, and those of a run by the key of its streams."""
+        if term:
+            return [Section([self.search(queryset, term)], ("companion", "seq"))]
+        return super().get_sections(queryset, term, chosen)
 
     @admin.display(description=_("entry"))
     def position(self, entry: JournalEntry) -> str:

@@ -1,59 +1,34 @@
 """What both admins share: nothing can be changed, and nothing counts a big table."""
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import BadRequest
-from django.core.paginator import Paginator
 from django.db import router
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 
+from django_runstore.admin.keyset import Section
+from django_runstore.admin.keyset_list import KeysetChangeList
 from django_runstore.durable import is_durable_text
 
 ModelT = TypeVar("ModelT", bound=Model)
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[ModelT]
-    _Paginator = Paginator[Any]
 else:
     # The classes are generic for type checkers only.
     class _ModelAdmin(admin.ModelAdmin):
         def __class_getitem__(cls, _: object) -> type:
             return cls
 
-    _Paginator = Paginator
-
-MOST_COUNTED: Final = 10_000
-"""How many rows of a list are counted and can be paged through; filters find the others."""
-
 
 def database_of(row: Model) -> str:
     """Name the database that a row was read from."""
     return router.db_for_read(type(row), instance=row)
-
-
-class BoundedPaginator(_Paginator):
-    """Counts to ``MOST_COUNTED`` and no further: COUNT(*) reads the whole table."""
-
-    @cached_property
-    def count(self) -> int:
-        """How many rows there are, ``MOST_COUNTED`` standing for that many and more."""
-        rows = self.object_list
-        if isinstance(rows, QuerySet):
-            return rows.order_by()[:MOST_COUNTED].count()
-        return len(rows)
-
-
-class IndexedChangeList(ChangeList):
-    """A list in the declared order only; sorting a big table by any other reads all of it."""
-
-    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
-        """Ignore the order in the URL."""
-        return list(self.model_admin.ordering or ())
 
 
 class ReadOnlyAdmin(_ModelAdmin[ModelT]):
@@ -64,7 +39,6 @@ class ReadOnlyAdmin(_ModelAdmin[ModelT]):
     a big table, and a filter on a hidden column would tell what is in it.
     """
 
-    paginator = BoundedPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     list_per_page = 50
@@ -95,7 +69,32 @@ class ReadOnlyAdmin(_ModelAdmin[ModelT]):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """List in the order of an index, whatever the URL asks for."""
-        return IndexedChangeList
+        return KeysetChangeList
+
+    def get_sections(
+        self, queryset: QuerySet[ModelT], term: str, chosen: Collection[str]
+    ) -> list[Section[ModelT]]:
+        """
+        Say in which order, and by which parts, the list is read.
+
+        Args:
+            queryset: What the filters leave, before the search.
+            term: What was searched for, well-formed; empty for everything.
+            chosen: The parameters of the filters that narrow the list.
+        """
+        found = self.search(queryset, term) if term else queryset
+        return [
+            Section([found], tuple(str(each).removeprefix("-") for each in self.ordering or ()))
+        ]
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[ModelT], *args: Any, **kwargs: Any
+    ) -> HttpResponse | None:
+        """Act on what was selected and never on all that there is: nobody has counted that."""
+        posted = request.POST.copy()
+        posted["select_across"] = "0"
+        request.POST = posted  # type: ignore[assignment]  # Django's stubs want an immutable one
+        return super().response_action(request, queryset, *args, **kwargs)
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None

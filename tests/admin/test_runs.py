@@ -7,7 +7,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_runstore import OwnerId
-from django_runstore.admin.read_only import BoundedPaginator
 from django_runstore.models import Run
 from django_runstore.services import RunStore
 from django_runstore.snapshots import OwnedTransition, RunNote
@@ -107,13 +106,11 @@ class TestList:
             page(viewer, RUNS)
         assert not any("state_json" in query["sql"] for query in queries)
 
-    def test_nothing_counts_the_whole_table(self, viewer, page):
+    def test_nothing_is_counted(self, viewer, page):
         RunFactory.create_batch(3)
         with CaptureQueriesContext(connection) as queries:
             page(viewer, RUNS)
-        counts = [query["sql"] for query in queries if "COUNT(" in query["sql"]]
-        assert counts
-        assert all("LIMIT" in sql for sql in counts if "runstore_run" in sql)
+        assert not any("COUNT(" in query["sql"] for query in queries)
 
     def test_no_choice_of_a_filter_is_counted(self, viewer, page):
         RunFactory()
@@ -135,12 +132,6 @@ class TestList:
             page(viewer, RUNS)
         assert len(many) == len(few)
 
-    def test_more_rows_than_are_counted_can_still_be_listed(self, viewer, page, monkeypatch):
-        monkeypatch.setattr("django_runstore.admin.read_only.MOST_COUNTED", 2)
-        RunFactory.create_batch(3)
-        assert BoundedPaginator(Run.objects.order_by("pk"), 1).count == 2
-        assert "2 runs" in page(viewer, RUNS)
-
 
 class TestFilters:
     @pytest.fixture(autouse=True)
@@ -157,8 +148,8 @@ class TestFilters:
         [
             ({"status": "completed"}, "done-1", "waiting-1"),
             ({"status": "live"}, "waiting-1", "done-1"),
-            ({"heartbeat": "stale"}, "silent-1", "beating-1"),
-            ({"heartbeat": "stale"}, "silent-1", "waiting-1"),
+            ({"attention": "silent"}, "silent-1", "beating-1"),
+            ({"attention": "silent"}, "silent-1", "waiting-1"),
             ({"cancellation": "requested"}, "leaving-1", "waiting-1"),
             ({"cancellation": "requested"}, "leaving-1", "left-1"),
         ],
@@ -169,10 +160,10 @@ class TestFilters:
 
     def test_runs_can_be_filtered_by_age(self, viewer, page):
         RunFactory(run_id="ancient", clock=FakeClock(0))
-        text = page(viewer, RUNS, created="24")
+        text = page(viewer, RUNS, created="24h")
         assert ("waiting-1" in text, "ancient" in text) == (True, False)
 
-    @pytest.mark.parametrize("name", ["status", "heartbeat", "cancellation", "created"])
+    @pytest.mark.parametrize("name", ["status", "attention", "cancellation", "created"])
     @pytest.mark.parametrize("value", ["\0", "nonsense", "'", "🚀" * 3_000])
     def test_a_value_that_is_not_offered_is_ignored(self, viewer, page, name, value):
         assert "waiting-1" in page(viewer, RUNS, **{name: value})
@@ -192,8 +183,8 @@ class TestSearch:
         text = page(viewer, RUNS, q=run_id.strip())
         assert run_links(text) == {run_url(run.pk)}
 
-    @pytest.mark.parametrize("term", ["import-2026", "the-line", "the.hand"])
-    def test_a_run_is_found_by_the_beginning_of_id_lineage_or_handler(self, viewer, page, term):
+    @pytest.mark.parametrize("term", ["import-2026", "the-line", "the.handler"])
+    def test_a_run_is_found_by_beginning_of_id_or_lineage_or_by_handler(self, viewer, page, term):
         RunFactory(
             run_id="import-2026-10", lineage_id="the-line-1", round_ordinal=0, handler="the.handler"
         )

@@ -52,7 +52,7 @@ class TestFromTheList:
     def test_more_runs_than_one_means_to_act_on_are_refused(self, operator, choose, monkeypatch):
         monkeypatch.setattr("django_runstore.admin.actions.admin.MOST_RUNS", 2)
         runs = RunFactory.create_batch(3)
-        response = choose(operator, "cancel_run", runs[0].pk, select_across="1")
+        response = choose(operator, "cancel_run", *(run.pk for run in runs))
         assert said(response) == ["Select at most 2 runs; nothing was done."]
 
     def test_a_form_with_more_runs_than_that_is_a_bad_request(self, operator, monkeypatch):
