@@ -1,6 +1,7 @@
 """Conformance notes, section G: metadata, cancellation and its acknowledgement."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -151,6 +152,7 @@ def test_every_live_run_can_be_asked_to_stop(world: World, status):
     assert world.store.get("run").status == status
 
 
+@pytest.mark.conformance(201)
 def test_the_owner_acknowledges_a_request_and_the_first_time_stands(world: World):
     world.active(A)
     world.store.request_cancel("run", 1)
@@ -168,16 +170,27 @@ def test_the_acknowledgement_is_stored_under_snake_case_keys(world: World):
     assert stored == {"observed_at_ms": 8_000_000_000_000, "owner": owner_json(A)}
 
 
+@pytest.mark.conformance(201)
 def test_only_an_owner_with_a_request_has_something_to_acknowledge(world: World):
     acknowledge = world.store.acknowledge_cancel
     assert acknowledge("nobody", A, 1) is False
+    world.pending("asked")
+    world.store.request_cancel("asked", 1)
+    assert acknowledge("asked", A, 1) is False
     world.active(A)
     assert acknowledge("run", A, 1) is False
     world.store.request_cancel("run", 1)
     assert acknowledge("run", B, 1) is False
+    assert acknowledge("run", replace(A, nonce="an earlier life"), 1) is False
     world.store.transition_owned("run", A, "cancelled")
     assert acknowledge("run", A, 1) is False
     assert world.columns()["cancel_acknowledgement_json"] is None
+
+
+@pytest.mark.conformance(201)
+def test_an_acknowledgement_of_an_empty_id_is_refused(store):
+    with pytest.raises(InvalidRun):
+        store.acknowledge_cancel("", A, 1)
 
 
 def test_an_acknowledgement_looks_at_the_row_and_not_at_the_lease(world: World):

@@ -14,7 +14,7 @@ BOTH = pytest.mark.parametrize("operation", ["heartbeat", "reconfirm"])
 
 
 @BOTH
-@pytest.mark.conformance(33)
+@pytest.mark.conformance(33, 42)
 def test_a_missing_run_is_not_found(store, operation):
     assert getattr(store, operation)("nobody", A, 0) == NotFound()
 

@@ -20,6 +20,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.conformance(184)
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -40,6 +41,7 @@ def test_values_that_say_the_same_are_equal(first, second):
     assert structurally_equal(second, first)
 
 
+@pytest.mark.conformance(184)
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -60,6 +60,7 @@ def test_a_number_is_charged_its_characters(number, size):
     assert number_bytes(number) == size
 
 
+@pytest.mark.conformance(183)
 @pytest.mark.parametrize(
     ("text", "size"),
     [

@@ -94,10 +94,12 @@ class TestAdmittedText:
 
 
 class TestRefusedText:
+    @pytest.mark.conformance(188)
     @pytest.mark.parametrize("text", [None, "", b"{}", 1, {}, []])
     def test_anything_but_text_is_no_json_text(self, text):
         assert str(complaint_about(text)) == "must be non-empty JSON text"
 
+    @pytest.mark.conformance(188)
     @pytest.mark.parametrize(
         "text",
         [
@@ -267,6 +269,7 @@ class TestLimits:
 
         assert admit_json_text(text) == text
 
+    @pytest.mark.conformance(188)
     def test_white_space_counts_toward_a_byte_limit(self):
         assert admit_json_text(" {} ", max_bytes=4) == " {} "
         assert str(complaint_about(" {}  ", max_bytes=4)) == "exceeds the JSON byte limit"

@@ -202,6 +202,7 @@ class TestAdmission:
 
 
 class TestRefusals:
+    @pytest.mark.conformance(186)
     @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
     def test_non_finite_floats(self, number):
         assert str(complaint_about([number])) == "contains a non-finite number"
@@ -220,16 +221,19 @@ class TestRefusals:
         assert admit_json(halfway - 1) == halfway - 1
         assert str(complaint_about(halfway)) == "contains a non-finite number"
 
+    @pytest.mark.conformance(186)
     @pytest.mark.parametrize("text", [LONE_SURROGATE, "a\udfff", "\ud83d\ude00"])
     def test_ill_formed_text(self, text):
         assert str(complaint_about({"a": text})) == "contains unbounded or ill-formed text"
 
+    @pytest.mark.conformance(186)
     @pytest.mark.parametrize("key", [LONE_SURROGATE, 1, None, 1.5, True, b"a", ("a",)])
     def test_keys_that_are_not_well_formed_strings(self, key):
         complaint = complaint_about({key: 1})
 
         assert str(complaint) == "contains an unbounded or ill-formed object key"
 
+    @pytest.mark.conformance(186, "D13")
     @pytest.mark.parametrize(
         ("value", "type_name"),
         [
@@ -248,6 +252,7 @@ class TestRefusals:
     def test_built_in_values_that_json_has_no_form_for(self, value, type_name):
         assert str(complaint_about([value])) == f"contains a non-JSON {type_name}"
 
+    @pytest.mark.conformance(186, "D13")
     @pytest.mark.parametrize(
         "value",
         [
@@ -273,6 +278,7 @@ class TestRefusals:
     def test_objects_that_are_not_plain(self, value):
         assert str(complaint_about([value])) == "contains a non-plain object"
 
+    @pytest.mark.conformance(186)
     def test_a_list_inside_itself(self):
         value: list = []
         value.append(value)
@@ -285,6 +291,7 @@ class TestRefusals:
 
         assert str(complaint_about(value)) == "contains a cycle"
 
+    @pytest.mark.conformance(186)
     def test_a_dict_that_another_thread_changes_meanwhile(self, monkeypatch):
         def interrupted(_self, _source):
             raise RuntimeError("dictionary changed size during iteration")
@@ -298,6 +305,7 @@ class TestRefusals:
 
 
 class TestHostileObjects:
+    @pytest.mark.conformance(186)
     def test_an_object_that_raises_on_every_look_is_not_plain(self, armed):
         assert str(complaint_about([armed])) == "contains a non-plain object"
 
@@ -338,14 +346,17 @@ class TestDepth:
 
         assert admit_json(value) == value
 
+    @pytest.mark.conformance(186, 187)
     def test_130_nested_lists_are_refused(self):
         assert str(complaint_about(nested(130))) == "exceeds the maximum JSON depth of 128"
 
+    @pytest.mark.conformance(187)
     def test_a_scalar_at_depth_128_is_admitted(self):
         value = nested(128, 1)
 
         assert admit_json(value) == value
 
+    @pytest.mark.conformance(187)
     def test_a_scalar_at_depth_129_is_refused(self):
         assert str(complaint_about(nested(129, 1))) == "exceeds the maximum JSON depth of 128"
 
@@ -362,11 +373,13 @@ class TestDepth:
 
 
 class TestCounts:
+    @pytest.mark.conformance(187)
     def test_100000_values_are_admitted(self):
         value = [0] * 99_999  # and the list itself
 
         assert admit_json(value) == value
 
+    @pytest.mark.conformance(186, 187)
     def test_100001_values_are_refused(self):
         complaint = complaint_about([0] * 100_000)
 
@@ -381,6 +394,7 @@ class TestCounts:
             == "contains more than 100000 JSON values"
         )
 
+    @pytest.mark.conformance(186, 187)
     def test_100001_members_of_one_list_are_refused(self):
         assert str(complaint_about([0] * 100_001)) == "exceeds the JSON members limit"
 
@@ -389,6 +403,7 @@ class TestCounts:
 
         assert str(complaint_about(value)) == "exceeds the JSON members limit"
 
+    @pytest.mark.conformance(183, 187)
     def test_members_are_counted_over_all_containers(self):
         value = {"a": [0] * 50_000, "b": [0] * 49_999}  # 2 + 50,000 + 49,999 members
 
@@ -453,11 +468,13 @@ class TestBytes:
 
         assert str(complaint) == "contains unbounded or ill-formed text"
 
+    @pytest.mark.conformance(186)
     def test_a_key_over_the_limit_is_an_unbounded_key(self):
         complaint = complaint_about({"x" * 31: 1}, max_bytes=32)
 
         assert str(complaint) == "contains an unbounded or ill-formed object key"
 
+    @pytest.mark.conformance(186)
     @pytest.mark.parametrize(
         "value", [["x" * 20, "x" * 20], {"x" * 20: "x" * 20}, [0] * 17, [None] * 8, [[]] * 11]
     )

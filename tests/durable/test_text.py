@@ -36,6 +36,7 @@ class HostileText(str):
     __eq__ = __hash__ = __getattribute__ = _refuse
 
 
+@pytest.mark.conformance(185)
 @pytest.mark.parametrize(
     "text", ["run", " ", "run-\n", "\x7f", "\ufffd", ASTRAL, "a\u0301", "\u2028", "ünïcode"]
 )
@@ -43,20 +44,24 @@ def test_plain_unicode_and_astral_text_is_admitted_unchanged(text):
     assert durable_text(text) == text
 
 
+@pytest.mark.conformance(185)
 @pytest.mark.parametrize("value", [None, 1, 1.5, b"run", ["run"], object(), str])
 def test_only_strings_are_durable_text(value):
     assert durable_text(value) is None
 
 
+@pytest.mark.conformance(185)
 def test_empty_text_is_refused():
     assert durable_text("") is None
 
 
+@pytest.mark.conformance(185)
 @pytest.mark.parametrize("text", ["\0", "a\0", "\0a", "é\0"])
 def test_a_nul_is_refused_anywhere(text):
     assert durable_text(text) is None
 
 
+@pytest.mark.conformance(185)
 @pytest.mark.parametrize(
     "text", [LONE_HIGH, LONE_LOW, f"a{LONE_HIGH}b", LONE_LOW + LONE_HIGH, LONE_HIGH + LONE_LOW]
 )
@@ -64,6 +69,7 @@ def test_surrogates_are_refused_even_in_the_order_of_a_pair(text):
     assert durable_text(text) is None
 
 
+@pytest.mark.conformance(185)
 @pytest.mark.parametrize(
     ("text", "admitted"),
     [

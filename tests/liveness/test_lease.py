@@ -14,6 +14,7 @@ def context(heartbeat_at_ms: int | None, now_ms: int) -> LivenessContext:
     return LivenessContext(CLAIMANT, heartbeat_at_ms, now_ms)
 
 
+@pytest.mark.conformance(67)
 @pytest.mark.parametrize(
     ("stale_after_ms", "heartbeat_at_ms", "now_ms", "is_alive"),
     [
@@ -32,6 +33,7 @@ def test_owner_is_alive_until_its_stamp_is_strictly_older(
     assert check(OWNER, context(heartbeat_at_ms, now_ms)) is is_alive
 
 
+@pytest.mark.conformance(67)
 def test_default_window_is_thirty_seconds():
     assert lease_liveness()(OWNER, context(70_000, 100_000))
     assert not lease_liveness()(OWNER, context(69_999, 100_000))

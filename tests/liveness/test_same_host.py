@@ -51,12 +51,14 @@ class Probe:
     ids=["returns", "ESRCH", "EPERM", "EACCES", "EINVAL", "overflow", "unknown"],
 )
 class TestProbe:
+    @pytest.mark.conformance(70)
     def test_only_no_such_process_is_death(
         self, error: Exception | None, alive: bool, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(os, "kill", Probe(error))
         assert is_alive(os.getpid()) is alive
 
+    @pytest.mark.conformance(70)
     def test_happens_exactly_once(
         self, error: Exception | None, alive: bool, monkeypatch: pytest.MonkeyPatch
     ):
@@ -66,6 +68,7 @@ class TestProbe:
         assert probe.calls == [(4102, 0)]
 
 
+@pytest.mark.conformance(71)
 def test_owner_on_another_host_is_dead_without_probing_even_with_our_own_pid(
     monkeypatch: pytest.MonkeyPatch,
 ):
@@ -75,6 +78,7 @@ def test_owner_on_another_host_is_dead_without_probing_even_with_our_own_pid(
     assert probe.calls == []
 
 
+@pytest.mark.conformance(72)
 @pytest.mark.parametrize("pid", [0, -1, 1.5, float("nan"), True, "7", None, 2**53])
 def test_impossible_pid_is_alive_without_probing(pid: object, monkeypatch: pytest.MonkeyPatch):
     probe = Probe()
@@ -83,10 +87,12 @@ def test_impossible_pid_is_alive_without_probing(pid: object, monkeypatch: pytes
     assert probe.calls == []
 
 
+@pytest.mark.conformance(73)
 def test_own_pid_is_alive():
     assert is_alive(os.getpid(), nonce="me")
 
 
+@pytest.mark.conformance(73)
 def test_own_pid_with_another_nonce_is_alive():
     assert is_alive(os.getpid(), nonce="another")
 
@@ -95,6 +101,7 @@ def test_own_pid_with_a_uuid_for_a_nonce_is_alive():
     assert is_alive(os.getpid(), nonce="12345678-1234-4234-8234-123456789012")
 
 
+@pytest.mark.conformance(73)
 def test_reaped_child_is_dead(dead_pid: int):
     assert not is_alive(dead_pid)
 

@@ -94,6 +94,7 @@ def test_nonce_without_start_time_says_so():
     assert parts == NonceParts(None, "0123456789abcdef", None)
 
 
+@pytest.mark.conformance(68)
 def test_same_host_incarnation_is_equality_of_host_ids():
     assert same_host_incarnation(OwnerId("a", 1, "x"), OwnerId("a", 2, "y"))
     assert not same_host_incarnation(OwnerId("a", 1, "x"), OwnerId("b", 1, "x"))

@@ -75,18 +75,21 @@ def test_run_ends_when_another_thread_stops_it():
     assert one.run() == "stopped"
 
 
-def test_d55_a_heartbeat_that_hangs_does_not_stall_the_deadline(gate):
+@pytest.mark.conformance(55)
+def test_a_heartbeat_that_hangs_does_not_stall_the_deadline(gate):
     began = time.monotonic()
 
     assert pulse(FakeStore(gate.wait), SHORT).run() == "lapsed"
     assert 0.1 <= time.monotonic() - began < SOON_S
 
 
-def test_d66_a_reconfirmation_that_hangs_does_not_stall_the_deadline_either(gate):
+@pytest.mark.conformance(66)
+def test_a_reconfirmation_that_hangs_does_not_stall_the_deadline_either(gate):
     assert pulse(FakeStore(failing, gate.wait), SHORT).run() == "lapsed"
 
 
-def test_d65_a_receipt_that_hangs_does_not_stall_the_deadline_either(gate):
+@pytest.mark.conformance(65)
+def test_a_receipt_that_hangs_does_not_stall_the_deadline_either(gate):
     one = pulse(FakeStore(failing, Updated), SHORT, on_reconfirm=lambda _: gate.wait())
 
     assert one.run() == "lapsed"
@@ -138,7 +141,8 @@ def test_an_error_of_the_work_passes_guarding_unchanged():
         raise KeyError
 
 
-def test_d64_stopping_leaves_no_lapse():
+@pytest.mark.conformance(64)
+def test_stopping_leaves_no_lapse():
     lapsed = []
     with pulse(FakeStore(failing), SHORT, on_lapse=lapsed.append).guarding():
         pass
@@ -171,7 +175,8 @@ def test_arun_awaits_hooks_on_the_loop():
     asyncio.run(scenario())
 
 
-def test_d63_a_receipt_that_is_cancelled_ends_the_pulse_by_cancellation():
+@pytest.mark.conformance(63)
+def test_a_receipt_that_is_cancelled_ends_the_pulse_by_cancellation():
     lapsed = []
 
     async def on_reconfirm(_):
@@ -188,7 +193,8 @@ def test_d63_a_receipt_that_is_cancelled_ends_the_pulse_by_cancellation():
     assert lapsed == []
 
 
-def test_d64_cancelling_arun_cancels_a_pending_receipt_and_records_no_lapse():
+@pytest.mark.conformance(64)
+def test_cancelling_arun_cancels_a_pending_receipt_and_records_no_lapse():
     lapsed = []
 
     async def scenario():
@@ -215,7 +221,8 @@ def test_d64_cancelling_arun_cancels_a_pending_receipt_and_records_no_lapse():
     assert lapsed == []
 
 
-def test_d65_a_receipt_that_never_returns_is_cancelled_at_the_lapse():
+@pytest.mark.conformance(65)
+def test_a_receipt_that_never_returns_is_cancelled_at_the_lapse():
     async def scenario():
         cancelled = asyncio.Event()
 

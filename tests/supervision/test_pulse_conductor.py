@@ -1,4 +1,4 @@
-"""Conformance section D, in fake time: the numbers of its items are in the names."""
+"""Conformance notes, section D, in fake time."""
 
 import asyncio
 import logging
@@ -91,28 +91,34 @@ def warnings(caplog) -> list[dict[str, object]]:
     ]
 
 
-def test_d50_failing_heartbeats_leave_the_run_alive_at_5_s(world):
+@pytest.mark.conformance(50)
+def test_failing_heartbeats_leave_the_run_alive_at_5_s(world):
     assert world.run(until_ms=5_000) == ("stopped", 5_000)
 
 
-def test_d50_failing_heartbeats_end_it_within_30_s_more(world):
+@pytest.mark.conformance(50)
+def test_failing_heartbeats_end_it_within_30_s_more(world):
     assert world.run(until_ms=35_000)[0] == "lapsed"
 
 
-def test_d51_failing_heartbeats_leave_the_run_alive_at_18_999_ms(world):
+@pytest.mark.conformance(51)
+def test_failing_heartbeats_leave_the_run_alive_at_18_999_ms(world):
     assert world.run(until_ms=18_999) == ("stopped", 18_999)
 
 
-def test_d51_it_ends_before_a_peer_may_take_over(world):
+@pytest.mark.conformance(51)
+def test_it_ends_before_a_peer_may_take_over(world):
     assert world.run()[1] <= STALE_AFTER_MS
     assert WRITE_TOLERANCE_MS < STALE_AFTER_MS
 
 
-def test_d52_it_ends_at_19_000_ms_and_not_a_pulse_later(world):
+@pytest.mark.conformance(52)
+def test_it_ends_at_19_000_ms_and_not_a_pulse_later(world):
     assert world.run() == ("lapsed", 19_000)
 
 
-def test_d53_each_success_arms_the_deadline_anew(world):
+@pytest.mark.conformance(53)
+def test_each_success_arms_the_deadline_anew(world):
     world.store.heartbeat_answers = lambda now_ms: (
         Updated() if now_ms == 19_000 - 1_000 else fails()
     )
@@ -121,6 +127,7 @@ def test_d53_each_success_arms_the_deadline_anew(world):
     assert world.run(until_ms=36_999) == ("stopped", 36_999)
 
 
+@pytest.mark.conformance(55)
 @pytest.mark.parametrize(
     "hanging",
     [
@@ -130,14 +137,15 @@ def test_d53_each_success_arms_the_deadline_anew(world):
     ],
     ids=["for ever", "then succeeding", "then failing"],
 )
-def test_d55_a_heartbeat_that_hangs_ends_the_run_at_19_000_ms(world, hanging):
+def test_a_heartbeat_that_hangs_ends_the_run_at_19_000_ms(world, hanging):
     world.store.heartbeat_answers = lambda _: hanging()
 
     assert world.run() == ("lapsed", 19_000)
     assert world.calls.times_of("heartbeat") == [1_000]
 
 
-def test_d55_the_pending_write_is_abandoned_when_the_pulse_ends(world):
+@pytest.mark.conformance(55)
+def test_the_pending_write_is_abandoned_when_the_pulse_ends(world):
     world.store.heartbeat_answers = lambda _: Takes(NEVER)
 
     world.run()
@@ -145,7 +153,8 @@ def test_d55_the_pending_write_is_abandoned_when_the_pulse_ends(world):
     assert ("heartbeat", 19_000) in world.calls.abandoned
 
 
-def test_d56_an_outage_is_warned_of_once(world, caplog):
+@pytest.mark.conformance(56)
+def test_an_outage_is_warned_of_once(world, caplog):
     world.run(until_ms=3_500)
 
     assert len(world.store.heartbeats) == 3
@@ -158,7 +167,8 @@ def test_d56_an_outage_is_warned_of_once(world, caplog):
     ]
 
 
-def test_d56_the_lapse_is_the_second_warning_and_the_last(world, caplog):
+@pytest.mark.conformance(56)
+def test_the_lapse_is_the_second_warning_and_the_last(world, caplog):
     world.run()
 
     assert warnings(caplog)[1:] == [
@@ -170,7 +180,8 @@ def test_d56_the_lapse_is_the_second_warning_and_the_last(world, caplog):
     ]
 
 
-def test_d56_a_second_outage_is_warned_of_again(world, caplog):
+@pytest.mark.conformance(56)
+def test_a_second_outage_is_warned_of_again(world, caplog):
     world.store.heartbeat_answers = lambda now_ms: Updated() if now_ms == 2_000 else fails()
 
     world.run(until_ms=3_500)
@@ -180,21 +191,24 @@ def test_d56_a_second_outage_is_warned_of_again(world, caplog):
     ] * 2
 
 
-def test_d57_the_host_is_told_of_a_lapse_once(world):
+@pytest.mark.conformance(57)
+def test_the_host_is_told_of_a_lapse_once(world):
     world.run()
 
     assert world.lapsed == [19_000]
 
 
+@pytest.mark.conformance(57)
 @pytest.mark.parametrize("answer", [NotFound(), FenceLost()])
-def test_d57_a_run_that_is_lost_ends_at_the_first_pulse_without_a_lapse(world, answer):
+def test_a_run_that_is_lost_ends_at_the_first_pulse_without_a_lapse(world, answer):
     world.store.heartbeat_answers = lambda _: answer
 
     assert world.run() == ("lost", 1_000)
     assert world.lapsed == []
 
 
-def test_d58_after_a_stop_of_18_999_ms_a_heartbeat_is_sent(world):
+@pytest.mark.conformance(58)
+def test_after_a_stop_of_18_999_ms_a_heartbeat_is_sent(world):
     world.store.heartbeat_answers = lambda _: Updated()
     world.calls.stop_process(500, until_ms=18_999)
 
@@ -202,8 +216,9 @@ def test_d58_after_a_stop_of_18_999_ms_a_heartbeat_is_sent(world):
     assert world.calls.times_of("heartbeat") == [18_999]
 
 
+@pytest.mark.conformance(58)
 @pytest.mark.parametrize("gap_ms", [19_000, 20_000])
-def test_d58_after_a_longer_stop_no_heartbeat_is_sent_and_it_ends(world, gap_ms):
+def test_after_a_longer_stop_no_heartbeat_is_sent_and_it_ends(world, gap_ms):
     world.store.heartbeat_answers = lambda _: Updated()
     world.calls.stop_process(500, until_ms=gap_ms)
 
@@ -211,7 +226,8 @@ def test_d58_after_a_longer_stop_no_heartbeat_is_sent_and_it_ends(world, gap_ms)
     assert world.store.heartbeats == []
 
 
-def test_d59_the_budget_counts_from_the_reading_sent(world):
+@pytest.mark.conformance(59)
+def test_the_budget_counts_from_the_reading_sent(world):
     answers = iter([Takes(5_000, value=Updated()), Takes(NEVER)])
     world.store.heartbeat_answers = lambda _: next(answers)
 
@@ -219,14 +235,16 @@ def test_d59_the_budget_counts_from_the_reading_sent(world):
     assert world.run() == ("lapsed", 20_000)
 
 
-def test_d59_it_is_alive_at_19_999_ms(world):
+@pytest.mark.conformance(59)
+def test_it_is_alive_at_19_999_ms(world):
     answers = iter([Takes(5_000, value=Updated()), Takes(NEVER)])
     world.store.heartbeat_answers = lambda _: next(answers)
 
     assert world.run(until_ms=19_999) == ("stopped", 19_999)
 
 
-def test_d61_without_a_hook_one_reconfirmation_lets_the_loop_go_on(world):
+@pytest.mark.conformance(61)
+def test_without_a_hook_one_reconfirmation_lets_the_loop_go_on(world):
     world.store.reconfirm_answers = lambda _: Updated()
     pulse = Pulse(
         world.store, "run", OWNER, clock=world.clock, lease=LeaseDurations(), background=world.calls
@@ -237,8 +255,9 @@ def test_d61_without_a_hook_one_reconfirmation_lets_the_loop_go_on(world):
     assert world.calls.times_of("reconfirm") == [19_000]
 
 
+@pytest.mark.conformance(63)
 @pytest.mark.parametrize("interruption", [asyncio.CancelledError, KeyboardInterrupt])
-def test_d63_an_interrupted_reconfirmation_is_passed_on_without_a_lapse(world, interruption):
+def test_an_interrupted_reconfirmation_is_passed_on_without_a_lapse(world, interruption):
     world.store.reconfirm_answers = lambda _: interruption()
 
     with pytest.raises(interruption):
@@ -246,8 +265,9 @@ def test_d63_an_interrupted_reconfirmation_is_passed_on_without_a_lapse(world, i
     assert world.lapsed == []
 
 
+@pytest.mark.conformance(63)
 @pytest.mark.parametrize("interruption", [asyncio.CancelledError, KeyboardInterrupt])
-def test_d63_an_interrupted_receipt_is_passed_on_without_a_lapse(world, interruption):
+def test_an_interrupted_receipt_is_passed_on_without_a_lapse(world, interruption):
     world.store.reconfirm_answers = lambda _: Updated()
 
     def interrupted(_: int) -> None:
@@ -258,7 +278,8 @@ def test_d63_an_interrupted_receipt_is_passed_on_without_a_lapse(world, interrup
     assert world.lapsed == []
 
 
-def test_d64_stopping_during_a_reconfirmation_abandons_it_without_a_lapse(world):
+@pytest.mark.conformance(64)
+def test_stopping_during_a_reconfirmation_abandons_it_without_a_lapse(world):
     world.store.reconfirm_answers = lambda _: Takes(NEVER)
 
     assert world.run(until_ms=19_500) == ("stopped", 19_500)
@@ -266,7 +287,8 @@ def test_d64_stopping_during_a_reconfirmation_abandons_it_without_a_lapse(world)
     assert world.lapsed == []
 
 
-def test_d64_stopping_during_a_receipt_abandons_it_without_a_lapse(world):
+@pytest.mark.conformance(64)
+def test_stopping_during_a_receipt_abandons_it_without_a_lapse(world):
     world.store.reconfirm_answers = lambda _: Updated()
 
     assert world.run(until_ms=19_500, on_reconfirm=hangs) == ("stopped", 19_500)
@@ -274,13 +296,15 @@ def test_d64_stopping_during_a_receipt_abandons_it_without_a_lapse(world):
     assert world.lapsed == []
 
 
-def test_d65_a_receipt_that_never_returns_leaves_the_run_alive_for_999_ms(world):
+@pytest.mark.conformance(65)
+def test_a_receipt_that_never_returns_leaves_the_run_alive_for_999_ms(world):
     world.store.reconfirm_answers = lambda _: Updated()
 
     assert world.run(until_ms=19_999, on_reconfirm=hangs) == ("stopped", 19_999)
 
 
-def test_d65_a_receipt_that_never_returns_is_a_lapse_after_one_interval(world):
+@pytest.mark.conformance(65)
+def test_a_receipt_that_never_returns_is_a_lapse_after_one_interval(world):
     world.store.reconfirm_answers = lambda _: Updated()
 
     assert world.run(on_reconfirm=hangs) == ("lapsed", 20_000)
@@ -288,8 +312,9 @@ def test_d65_a_receipt_that_never_returns_is_a_lapse_after_one_interval(world):
     assert world.lapsed == [19_000]
 
 
+@pytest.mark.conformance(65)
 @pytest.mark.parametrize("error", [fails(), ZeroDivisionError()], ids=["typed", "defect"])
-def test_d65_a_receipt_that_fails_is_an_immediate_lapse(world, error):
+def test_a_receipt_that_fails_is_an_immediate_lapse(world, error):
     world.store.reconfirm_answers = lambda _: Updated()
 
     def broken(_: int) -> None:
@@ -299,23 +324,27 @@ def test_d65_a_receipt_that_fails_is_an_immediate_lapse(world, error):
     assert world.lapsed == [19_000]
 
 
-def test_d65_reconfirmation_and_receipt_share_one_interval(world):
+@pytest.mark.conformance(65)
+def test_reconfirmation_and_receipt_share_one_interval(world):
     world.store.reconfirm_answers = lambda _: Takes(600, value=Updated())
 
     assert world.run(on_reconfirm=hangs) == ("lapsed", 20_000)
 
 
-def test_d66_a_reconfirmation_that_never_returns_is_one_call_and_a_lapse(world):
+@pytest.mark.conformance(66)
+def test_a_reconfirmation_that_never_returns_is_one_call_and_a_lapse(world):
     world.store.reconfirm_answers = lambda _: Takes(NEVER)
 
     assert world.run() == ("lapsed", 20_000)
     assert world.calls.times_of("reconfirm") == [19_000]
     assert ("reconfirm", 20_000) in world.calls.abandoned
+    assert world.reconfirmed == []
     assert world.lapsed == [19_000]
 
 
+@pytest.mark.conformance(66)
 @pytest.mark.parametrize("error", [fails(), ZeroDivisionError()], ids=["typed", "defect"])
-def test_d66_a_reconfirmation_that_fails_is_an_immediate_lapse(world, error):
+def test_a_reconfirmation_that_fails_is_an_immediate_lapse(world, error):
     world.store.reconfirm_answers = lambda _: error
 
     assert world.run() == ("lapsed", 19_000)

@@ -111,8 +111,9 @@ def make_keeper(store, lease, **options) -> tuple[LeaseKeeper, list[tuple[object
     return keeper, told
 
 
+@pytest.mark.conformance(49)
 @pytest.mark.django_db
-def test_d49_a_pulse_beats_and_ends_when_the_run_is_suspended(clock, calls):
+def test_a_pulse_beats_and_ends_when_the_run_is_suspended(clock, calls):
     run = owned(clock=clock)
     store = RunStore(clock=clock)
     beaten_at: list[int | None] = []
