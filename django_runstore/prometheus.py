@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from django.db import Error as DjangoError
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Min, Q, Sum
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -25,17 +25,19 @@ from django_runstore import conf
 from django_runstore.clocks import clock_for
 from django_runstore.db.boundary import drop_lost_connection
 from django_runstore.db.failures import classify, describe
-from django_runstore.models import Run
+from django_runstore.models import Run, SupervisorProcess
 from django_runstore.states import CLAIMABLE_STATUSES, LIVE_STATUSES, RunStatus
+from django_runstore.supervision.presence import INTERVAL_MS
 
 _log = logging.getLogger("django_runstore.prometheus")
 
 _MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
+_SILENT_AFTER_MS: Final = 3 * INTERVAL_MS
 
 
 class RunGauges(Collector):
     """
-    Read the gauges of one database when they are scraped, with two statements.
+    Read the gauges of one database when they are scraped, with three statements.
 
     Settled runs are not counted: their number only grows, and counting them would read all
     of them. When the database cannot be read, ``runstore_database_readable`` is 0 and the
@@ -55,7 +57,7 @@ class RunGauges(Collector):
     def collect(self) -> Iterator[Metric]:
         """Read and yield the gauges."""
         try:
-            gauges = [*self._of_statuses(), *self._of_queues()]
+            gauges = [*self._of_statuses(), *self._of_queues(), *self._of_supervisors()]
         except (DjangoError, OSError) as error:
             # The driver's words stay out: they may quote a row.
             _log.warning("run gauges could not be read", extra=describe(error))
@@ -111,6 +113,24 @@ class RunGauges(Collector):
             oldest.add_metric([queue], (now_ms - oldest_ms) / 1000)
         yield from (due, oldest)
 
+    def _of_supervisors(self) -> Iterator[Metric]:
+        at_work = (
+            SupervisorProcess.objects.using(self._using)
+            .filter(pulsed_at_ms__gte=self._now_ms() - _SILENT_AFTER_MS)
+            .order_by()
+            .values("is_draining")
+            .annotate(number=Count("pk"), room=Sum("capacity"))
+            .values_list("is_draining", "number", "room")
+        )
+        found = {is_draining: (number, room) for is_draining, number, room in at_work}
+        supervisors = _gauge("runstore_supervisors", "state")
+        for state, is_draining in (("working", False), ("draining", True)):
+            supervisors.add_metric([state], found.get(is_draining, (0, 0))[0])
+        capacity = _gauge("runstore_supervisors_capacity")
+        # One that drains claims nothing any more.
+        capacity.add_metric([], found.get(False, (0, 0))[1])
+        yield from (supervisors, capacity)
+
     def _now_ms(self) -> int:
         return math.floor(clock_for(self._using).now_ms())
 
@@ -146,6 +166,8 @@ _GAUGES: Final = {
     "runstore_cancel_requested_runs": "Runs that were asked to stop and are not settled.",
     "runstore_due_runs": "Runs that could be claimed now, by queue.",
     "runstore_oldest_due_seconds": "How long the longest due run of a queue has waited.",
+    "runstore_supervisors": "Supervisors that described themselves within half a minute.",
+    "runstore_supervisors_capacity": "How many runs those that do not drain execute at once.",
 }
 
 

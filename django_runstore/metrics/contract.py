@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, get_args
 
+from django_runstore import outcomes
 from django_runstore.durable import durable_text
 from django_runstore.outcomes import (
     AbandonOutcome,
@@ -35,6 +36,13 @@ INTERRUPT: Final = "interrupt"
 """The call was cut short: cancelled, interrupted from the keyboard, told to exit."""
 
 BROKEN: Final = (FAILURE, INTERRUPT)
+
+CODES: Final[Mapping[type, str]] = {
+    kind: kind.code
+    for kind in vars(outcomes).values()
+    if isinstance(kind, type) and hasattr(kind, "code")
+}
+"""Every class of outcome and what it is called."""
 
 STATUSES: Final = tuple(RunStatus.values)
 
@@ -67,8 +75,8 @@ def status_label(requested: object) -> str:
     return plain if plain in STATUSES else NO_STATUS
 
 
-def _codes(outcomes: Any) -> tuple[str, ...]:  # noqa: ANN401 - a union of outcome classes
-    return tuple(kind.code for kind in get_args(outcomes) or (outcomes,))
+def _codes(union: Any) -> tuple[str, ...]:  # noqa: ANN401 - of outcome classes, or one of them
+    return tuple(kind.code for kind in get_args(union) or (union,))
 
 
 def _pairs(table: Mapping[str, Iterable[str]]) -> tuple[tuple[str, ...], ...]:

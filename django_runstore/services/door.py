@@ -12,7 +12,7 @@ from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, Self, TypeVar
 
-from django_runstore.metrics.contract import FAILURE, INTERRUPT, SUCCESS
+from django_runstore.metrics.contract import CODES, FAILURE, INTERRUPT, SUCCESS
 from django_runstore.metrics.exporting import (
     Attribute,
     Listener,
@@ -208,5 +208,6 @@ _current: Final[ContextVar[Passage | _Unwatched]] = ContextVar(
 
 def _outcome(answer: object, error: BaseException | None) -> str:
     if error is None:
-        return str(getattr(answer, "code", SUCCESS))
+        # Not whatever has a code: an answer can be a user's own object.
+        return CODES.get(type(answer), SUCCESS)
     return FAILURE if isinstance(error, Exception) else INTERRUPT

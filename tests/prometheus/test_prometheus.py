@@ -11,12 +11,15 @@ from django.test.utils import CaptureQueriesContext
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from django_runstore import OwnerId
 from django_runstore.outcomes import Transitioned
 from django_runstore.prometheus import RunGauges, metrics_view
+from django_runstore.services.supervisors import SupervisorDescription, SupervisorRegister
 from django_runstore.testing import FakeClock
-from tests.conformance.world import A, B, World
+from tests.conformance.world import A, B, C, World
 
 NOW = 100_000
+D = OwnerId("host-b", 104, "owner-d")
 STALE_BEFORE = 70_000  # NOW less the stale-after time of 30 s.
 
 standing_clock = FakeClock(NOW)
@@ -48,6 +51,13 @@ def owned(world: World, run_id: str, heartbeat_at_ms: int) -> None:
     world.active(A, run_id)
 
 
+def described(owner: OwnerId, at_ms: int, capacity: int, *, is_draining: bool = False) -> None:
+    """Have a supervisor be seen for the last time at ``at_ms``."""
+    register = SupervisorRegister(clock=FakeClock(at_ms))
+    register.enter(owner, SupervisorDescription(version="1", queues=None, capacity=capacity))
+    register.touch(owner, is_draining=is_draining)
+
+
 @pytest.fixture
 def crowd(db) -> World:
     world = World()
@@ -68,6 +78,10 @@ def crowd(db) -> World:
     owned(world, "settled", 0)
     world.store.request_cancel("settled", NOW)
     assert world.store.transition_owned("settled", A, "cancelled") == Transitioned()
+    described(A, NOW, 3)
+    described(B, NOW - 30_000, 4)
+    described(C, NOW - 30_001, 5)
+    described(D, NOW, 6, is_draining=True)
     return world
 
 
@@ -85,6 +99,9 @@ def test_the_gauges_tell_what_is_not_settled(crowd):
         ("runstore_due_runs", "mail"): 1,
         ("runstore_oldest_due_seconds", "default"): 60,
         ("runstore_oldest_due_seconds", "mail"): 0.5,
+        ("runstore_supervisors", "working"): 2,
+        ("runstore_supervisors", "draining"): 1,
+        ("runstore_supervisors_capacity",): 7,
     }
 
 
@@ -96,14 +113,17 @@ def test_an_empty_store_has_zeros_and_no_queues(db):
         ("runstore_runs", "suspended"): 0,
         ("runstore_stale_runs",): 0,
         ("runstore_cancel_requested_runs",): 0,
+        ("runstore_supervisors", "working"): 0,
+        ("runstore_supervisors", "draining"): 0,
+        ("runstore_supervisors_capacity",): 0,
     }
 
 
-def test_a_scrape_is_two_statements_however_many_runs_there_are(crowd):
+def test_a_scrape_is_three_statements_however_many_runs_there_are(crowd):
     with CaptureQueriesContext(connection) as captured:
         scrape()
 
-    assert len(captured) == 2
+    assert len(captured) == 3
 
 
 def test_the_answer_is_in_the_text_format_and_not_cached(db):
@@ -157,7 +177,7 @@ def test_a_hostile_queue_stays_one_label(db):
     assert gauges(scrape())["runstore_runs", "pending"] == 1
 
 
-@pytest.mark.parametrize("failing", ["_of_statuses", "_of_queues"])
+@pytest.mark.parametrize("failing", ["_of_statuses", "_of_queues", "_of_supervisors"])
 def test_a_database_that_fails_is_told_without_its_words(db, monkeypatch, caplog, failing):
     def fail(self: RunGauges) -> None:
         raise OperationalError("DETAIL: failing row contains (hunter2)")

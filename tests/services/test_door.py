@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from django_runstore import InvalidRun, OwnedTransition, RunStore
 from django_runstore.arbiters import DatabaseArbiter
-from django_runstore.metrics import NO_SPAN
+from django_runstore.metrics import NO_SPAN, tallies
 from django_runstore.metrics.exporting import listeners
 from django_runstore.models import JournalEntry, Run
 from django_runstore.outcomes import Claimed, NotFound, Transitioned
@@ -270,5 +270,21 @@ def test_what_a_cancelled_call_notes_afterwards_is_dropped(recorder):
     with entry.open(RunStore(), ("run",), {}) as passage:
         pass
     passage.perform(lambda: door.note(run_id="late"))
+
+    assert [span.attributes for span in recorder.spans] == [{"outcome": "success"}]
+
+
+def test_an_answer_that_is_no_outcome_is_a_success_whatever_it_holds(recorder):
+    class Answer:
+        code = "hunter2"
+
+    class Store:
+        service, using = "Store", "default"
+
+        @door.operation(tallies.uncounted)
+        def look(self) -> Answer:
+            return Answer()
+
+    Store().look()
 
     assert [span.attributes for span in recorder.spans] == [{"outcome": "success"}]
