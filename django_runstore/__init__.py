@@ -1,7 +1,7 @@
 """
 Durable, fenced ownership of long runs, one row per run in a Django project's own database.
 
-The vocabulary is imported at once. ``RunStore`` and ``handler`` need loaded
+The vocabulary is imported at once. ``RunStore``, ``Journal`` and ``handler`` need loaded
 apps, so they are resolved on first use: ``from django_runstore import RunStore``
 works in any module that Django imports after ``django.setup()``, while
 ``INSTALLED_APPS`` can import this package before it.
@@ -34,7 +34,7 @@ from django_runstore.unset import UNSET
 
 if TYPE_CHECKING:
     from django_runstore.handlers import handler
-    from django_runstore.services import RunStore
+    from django_runstore.services import Journal, RunStore
 
 __version__ = "0.1.0.dev0"
 
@@ -42,6 +42,7 @@ __all__ = [
     "UNSET",
     "ClaimedRun",
     "InvalidRun",
+    "Journal",
     "JournalError",
     "LivenessEvidence",
     "OwnedTransition",
@@ -61,6 +62,7 @@ __all__ = [
 ]
 
 _LAZY: Final = {
+    "Journal": "django_runstore.services",
     "RunStore": "django_runstore.services",
     "handler": "django_runstore.handlers",
 }

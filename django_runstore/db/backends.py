@@ -21,3 +21,8 @@ def has_one_writer(using: str) -> bool:
     waiting, so every write of this package takes that lock first.
     """
     return connections[using].vendor == "sqlite"
+
+
+def sends_notices(using: str) -> bool:
+    """Tell whether a transaction can wake other sessions as it commits (NOTIFY)."""
+    return connections[using].vendor == "postgresql"

@@ -6,15 +6,18 @@ from django_runstore import conf
 from django_runstore.clocks import boottime_ms
 from django_runstore.durable import durable_text, encode_json, parse_json_text
 from django_runstore.durable.text import exact_text
-from django_runstore.errors import RunNotFound
+from django_runstore.errors import FenceLostError, RunNotFound
+from django_runstore.events import JournalEvent
 from django_runstore.handlers.errors import InvalidValue
 from django_runstore.handlers.interruption import RunInterrupted
 from django_runstore.handlers.lease import OwnershipSignal
 from django_runstore.handlers.values import encode_value
 from django_runstore.outcomes import FenceLost, NotFound, Updated
 from django_runstore.owners import OwnerId
-from django_runstore.services import RunStore
+from django_runstore.services import Journal, RunStore
 from django_runstore.snapshots import RunRow
+
+LOG_SOURCE: Final = "handler"
 
 _LONGEST_MESSAGE: Final = 500
 _FRACTION: Final = "must be a number from 0 to 1, or None"
@@ -129,6 +132,29 @@ class RunContext:
         self.check()
         said = {"fraction": _admit_fraction(fraction), "message": _admit_message(message)}
         self._advance(progress_json=encode_json(said))
+
+    def log(self, event_type: str, payload: Any = None) -> None:  # noqa: ANN401 - any JSON value
+        """
+        Append an entry to the run's journal, for whoever reads or follows it.
+
+        A handler that is executed again logs again.
+
+        Args:
+            event_type: What happened, such as ``invoice.sent``.
+            payload: Any JSON value; credentials in it are redacted.
+
+        Raises:
+            InvalidEvent: one of them breaks the contract; nothing was written.
+            RunInterrupted: the run should stop, or is no longer this process's.
+            SinkFailed: the database failed; let it pass, as in ``save``.
+        """
+        self.check()
+        journal = Journal(self._store.using, self._store.clock, self._store.arbiter)
+        event = JournalEvent(self.run_id, LOG_SOURCE, event_type, payload)
+        try:
+            journal.emit_durable(event, self._owner, fence=self._fence)
+        except FenceLostError:
+            raise RunInterrupted("fence_lost") from None
 
     def _advance(self, *, state_json: str | None = None, progress_json: str | None = None) -> None:
         """

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from django_runstore.durable import encode_json
-from django_runstore.errors import DatabaseFailure, RunPersistenceFailed
+from django_runstore.errors import DatabaseFailure, RunPersistenceFailed, SinkFailed, StoreError
 from django_runstore.handlers.context import RunContext
 from django_runstore.handlers.errors import InvalidValue
 from django_runstore.handlers.interruption import RunInterrupted
@@ -73,7 +73,7 @@ def _outcome_of(error: BaseException) -> Failed | Interrupted:
     interruption = _interruption_in(error)
     if interruption is not None:
         return Interrupted(interruption.reason)
-    if isinstance(error, RunPersistenceFailed) and _passes(error):
+    if isinstance(error, RunPersistenceFailed | SinkFailed) and _passes(error):
         return Interrupted("database_unavailable")
     return Failed(describe_error(error))
 
@@ -88,9 +88,9 @@ def _interruption_in(error: BaseException) -> RunInterrupted | None:
     return None
 
 
-def _passes(error: RunPersistenceFailed) -> bool:
+def _passes(error: StoreError) -> bool:
     """
-    Tell whether the database failed a save: no fault of the run, which can go on later.
+    Tell whether the database failed a write: no fault of the run, which can go on later.
 
     Also where its class is unknown, such as a statement that took too long: a run that comes
     back in vain can be seen and cancelled, one that is called failed is lost.

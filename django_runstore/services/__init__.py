@@ -1,5 +1,6 @@
-"""The services: every write to a run goes through ``RunStore``."""
+"""The services: every write to a run or its journal goes through them."""
 
+from django_runstore.services.journal import Journal
 from django_runstore.services.run_store import RunStore
 
-__all__ = ["RunStore"]
+__all__ = ["Journal", "RunStore"]

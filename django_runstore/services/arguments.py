@@ -23,6 +23,8 @@ from django_runstore.owners import OwnerId
 from django_runstore.snapshots import RunRow, RunSnapshot, TransitionGuard
 from django_runstore.states import RunStatus
 
+OWNER_FIELDS: Final = ("host_id", "pid", "nonce")
+
 _CONTRACT: Final = "violates the durable contract"
 _TEXT: Final = "must be well-formed durable text"
 _TIMESTAMP: Final = "must be a non-negative safe integer"
@@ -145,18 +147,11 @@ def members(
 
 def owner(operation: str, value: object, field: str = "owner") -> OwnerId:
     """Admit exactly an ``OwnerId`` with durable texts and a non-negative pid."""
-    host_id, pid, nonce = fields(
-        operation,
-        value,
-        OwnerId,
-        field,
-        "must be an inert owner record",
-        ("host_id", "pid", "nonce"),
-    )
-    parts = durable_text(host_id), safe_integer(pid), durable_text(nonce)
-    if parts[0] is None or parts[1] is None or parts[2] is None:
+    parts = fields(operation, value, OwnerId, field, "must be an inert owner record", OWNER_FIELDS)
+    admitted = identity(*parts)
+    if admitted is None:
         refuse(operation, field, "must be a valid owner identity")
-    return OwnerId(parts[0], parts[1], parts[2])
+    return admitted
 
 
 def snapshot(operation: str, value: object) -> RunSnapshot:
@@ -309,11 +304,24 @@ def fields(
     operation: str, value: object, kind: type, field: str, detail: str, names: Iterable[str]
 ) -> tuple[Any, ...]:
     """Read the fields of an exact record; a dict, a look-alike or a subclass is refused."""
+    read = exact_fields(value, kind, names)
+    return refuse(operation, field, detail) if read is None else read
+
+
+def exact_fields(value: object, kind: type, names: Iterable[str]) -> tuple[Any, ...] | None:
+    """Read the fields of exactly a ``kind``, running none of its code; nothing for all else."""
     if type(value) is not kind:
-        refuse(operation, field, detail)
+        return None
     try:
         return tuple(object.__getattribute__(value, name) for name in names)
     except AttributeError:
         # Built without __init__: the type is right, but there is nothing in it.
-        pass
-    return refuse(operation, field, detail)
+        return None
+
+
+def identity(host_id: object, pid: object, nonce: object) -> OwnerId | None:
+    """Admit the parts of an owner's identity."""
+    parts = durable_text(host_id), safe_integer(pid), durable_text(nonce)
+    if parts[0] is None or parts[1] is None or parts[2] is None:
+        return None
+    return OwnerId(parts[0], parts[1], parts[2])

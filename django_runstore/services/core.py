@@ -139,7 +139,10 @@ class StoreCore:
         """Call ``body`` and give a failure of the database its type, or the one named here."""
         try:
             return body()
-        except StoreError:
+        except StoreError as error:
+            # One that was made inside, in a transaction that is over by now.
+            if classify(error) == "io":
+                drop_lost_connection(self.using)
             raise
         except (DjangoError, OSError) as error:
             broken = tells_of_broken_block(error)

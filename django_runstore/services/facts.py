@@ -5,17 +5,22 @@ Appended to the run's companion stream in the transaction of the change itself, 
 neither can exist without the other. Spec: run-store 4.2 with departures D2 to D4.
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from django.db.models import BigIntegerField, Value
+from django.db.models.functions import Greatest
+
+from django_runstore.db.journal_statements import next_seq
 from django_runstore.durable import canonical_json
 from django_runstore.evidence import LivenessEvidence
 from django_runstore.models import JournalEntry
 from django_runstore.owners import OwnerId
+from django_runstore.services.entries import insert, new_entry
 from django_runstore.snapshots import RunNote
 
+OWN_STREAM: Final = ""
 COMPANION: Final = "run-store"
 SOURCE: Final = "runstore"
 NOTE_SOURCE: Final = "runstore.supervisor"
@@ -52,44 +57,42 @@ def append_facts(
         rows: Per run its id, the first sequence to use and its facts in order. The caller
             holds the run's lock and advances ``ownership_seq`` in the same transaction.
     """
-    entries = [
-        _entry(run_id, COMPANION, SOURCE, first_seq + offset, emitted_at_ms, fact)
-        for run_id, first_seq, facts in rows
-        for offset, fact in enumerate(facts)
-    ]
-    if entries:
-        JournalEntry.unguarded.using(using).bulk_create(entries)
+    insert(
+        using,
+        [
+            _entry(run_id, first_seq + offset, emitted_at_ms, fact)
+            for run_id, first_seq, facts in rows
+            for offset, fact in enumerate(facts)
+        ],
+    )
 
 
 def append_notes(using: str, rows: Iterable[tuple[str, int, RunNote]], emitted_at_ms: int) -> None:
     """Insert remarks into the runs' own streams; the caller advances ``journal_seq``."""
-    entries = [
-        JournalEntry(
-            run_id=run_id,
-            companion="",
-            seq=seq,
-            source_id=NOTE_SOURCE,
-            source_hash=_digest(NOTE_SOURCE),
-            source_seq=seq,
-            emitted_at_ms=emitted_at_ms,
-            event_type=note.event_type,
-            payload_json=canonical_json(dict(note.payload)),
-        )
-        for run_id, seq, note in rows
-    ]
-    if entries:
-        JournalEntry.unguarded.using(using).bulk_create(entries)
+    insert(using, [_note(run_id, seq, emitted_at_ms, note) for run_id, seq, note in rows])
 
 
-def _entry(
-    run_id: str, companion: str, source: str, seq: int, emitted_at_ms: int, fact: Fact
-) -> JournalEntry:
-    return JournalEntry(
-        run_id=run_id,
-        companion=companion,
-        seq=seq,
-        source_id=source,
-        source_hash=_digest(source),
+def _note(run_id: str, seq: int, emitted_at_ms: int, note: RunNote) -> JournalEntry:
+    # An event that was emitted while the run was being created may be ahead of its count.
+    free = Greatest(Value(seq), next_seq(run_id, OWN_STREAM), output_field=BigIntegerField())
+    return new_entry(
+        run_id,
+        OWN_STREAM,
+        free,
+        source_id=NOTE_SOURCE,
+        source_seq=free,
+        emitted_at_ms=emitted_at_ms,
+        event_type=note.event_type,
+        payload_json=canonical_json(dict(note.payload)),
+    )
+
+
+def _entry(run_id: str, seq: int, emitted_at_ms: int, fact: Fact) -> JournalEntry:
+    return new_entry(
+        run_id,
+        COMPANION,
+        seq,
+        source_id=SOURCE,
         source_seq=seq,
         emitted_at_ms=emitted_at_ms,
         event_type=EVENT_PREFIX + fact.transition,
@@ -120,7 +123,3 @@ def _payload(run_id: str, fact: Fact) -> dict[str, object]:
 def identity_json(owner: OwnerId) -> dict[str, object]:
     """Spell an identity the way the journal and the acknowledgement store it."""
     return {"host_id": owner.host_id, "pid": owner.pid, "nonce": owner.nonce}
-
-
-def _digest(source: str) -> bytes:
-    return hashlib.sha256(source.encode()).digest()

@@ -24,6 +24,9 @@ OWNED_OPERATIONS = {
     "abandon_claim",
     "acknowledge_cancel",
     "activate",
+    "checkpoint",
+    "compact",
+    "emit_durable",
     "heartbeat",
     "reconfirm",
     "recover_claim",
@@ -124,6 +127,9 @@ def test_naming_the_writing_manager_is_found(source: str) -> None:
         "store.transition_owned(run_id, owner, to_status, fence=None)",
         "asyncio.to_thread(store.heartbeat, run_id, owner)",
         "operation = store.save_progress",
+        "journal.emit_durable(event, owner)",
+        "await journal.acheckpoint(run_id, seq, state, owner)",
+        "journal.compact(run_id, owner, up_to=seq)",
     ],
 )
 def test_an_owned_operation_without_a_fence_is_found(source: str) -> None:
@@ -139,6 +145,8 @@ def test_an_owned_operation_without_a_fence_is_found(source: str) -> None:
         "asyncio.to_thread(store.heartbeat, run_id, owner, fence=fence)",
         "self.heartbeat = interval",
         "store.heartbeat_many(owner, beats)",
+        "journal.emit_durable(event, owner, fence=fence)",
+        "journal.emit_durable_unfenced(event)",
     ],
 )
 def test_what_carries_a_fence_or_needs_none_is_let_be(source: str) -> None:
@@ -148,12 +156,16 @@ def test_what_carries_a_fence_or_needs_none_is_let_be(source: str) -> None:
 def test_the_owned_operations_are_those_of_the_store_that_take_a_fence() -> None:
     operations = {
         method.name: {argument.arg for argument in method.args.args + method.args.kwonlyargs}
-        for path in sorted((ROOT / PACKAGE / "services").glob("*.py"))
+        for path in sorted((ROOT / PACKAGE / "services").rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef)
         for method in node.body
         if isinstance(method, ast.FunctionDef) and not method.name.startswith("_")
     }
-    fenced = {name for name, arguments in operations.items() if {"run_id", "fence"} <= arguments}
+    fenced = {
+        name
+        for name, arguments in operations.items()
+        if "fence" in arguments and arguments & {"run_id", "event"}
+    }
 
     assert fenced == OWNED_OPERATIONS
