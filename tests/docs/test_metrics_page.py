@@ -6,6 +6,7 @@ from pathlib import Path
 from django_runstore.metrics import COUNTERS
 from django_runstore.metrics.contract import RUN_CLAIMS
 from django_runstore.prometheus import _GAUGES
+from tests.conformance.journal.test_metrics import CALLS as JOURNAL_CALLS
 from tests.conformance.test_spans import ATTRIBUTES, SUCCESSFUL
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -68,6 +69,9 @@ def test_the_spans_are_those_that_were_recorded():
     assert listed == {
         (f"RunStore.{operation}", tuple(attributes), operation in SUCCESSFUL)
         for operation, attributes in ATTRIBUTES.items()
+    } | {
+        (f"Journal.{operation}", tuple(attributes), outcome == "success")
+        for operation, (_, attributes, outcome) in JOURNAL_CALLS.items()
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_runstore import InvalidRun, OwnedTransition, RunStore
+from django_runstore import InvalidRun, Journal, OwnedTransition, RunStore
 from django_runstore.arbiters import DatabaseArbiter
 from django_runstore.metrics import NO_SPAN, tallies
 from django_runstore.metrics.exporting import listeners
@@ -22,12 +22,17 @@ from tests.conformance.calls import CALLS
 from tests.conformance.world import A, B, P, World, tables
 from tests.metrics.recorder import Recorder
 
-SERVICES = (RunStore,)
+SERVICES = (RunStore, Journal)
+
+# A stream without an end, and a callback: neither is one call of the database.
+NO_OPERATIONS = {"follow", "afollow", "when_committed"}
 OPERATIONS = [
     pytest.param(service, name, id=f"{service.__name__}.{name}")
     for service in SERVICES
     for name, member in inspect.getmembers(service, inspect.isfunction)
-    if not name.startswith("_") and not inspect.iscoroutinefunction(member)
+    if not name.startswith("_")
+    and not inspect.iscoroutinefunction(member)
+    and name not in NO_OPERATIONS
 ]
 
 

@@ -12,6 +12,7 @@ from django_runstore.owners import OwnerId
 from django_runstore.services import door
 from django_runstore.services.entries import content_digest
 from django_runstore.services.journal import arguments
+from django_runstore.services.journal.core import host_of
 from django_runstore.services.journal.reading import Reading
 from django_runstore.services.journal.streams import Stream, somebody_needs
 from django_runstore.services.twin import twin
@@ -54,6 +55,7 @@ class Compacting(Reading):
         position = arguments.sequence(operation, seq, "seq")
         text = arguments.state(operation, state)
         holder, grant = arguments.owner(operation, owner, fence)
+        door.note(run_id=stream.run_id, **host_of(holder))
 
         def body() -> CheckpointRecord:
             self._fenced(operation, stream.run_id, holder, grant)
@@ -117,6 +119,7 @@ class Compacting(Reading):
         stream = self._stream(operation, run_id, companion)
         wanted = None if up_to is None else arguments.sequence(operation, up_to, "up_to")
         holder, grant = arguments.owner(operation, owner, fence)
+        door.note(run_id=stream.run_id, **host_of(holder))
 
         def body() -> Compaction:
             self._fenced(operation, stream.run_id, holder, grant)

@@ -109,6 +109,12 @@ class JournalCore(StoreCore):
         return None if isinstance(decision.answer, Refused) else row
 
 
+def host_of(owner: OwnerId) -> dict[str, str]:
+    """Name the owner's host for a span; an owner that no run can have may be any text."""
+    host_id = durable_text(owner.host_id)
+    return {} if host_id is None else {"owner_host_id": host_id}
+
+
 def _lost(operation: str, run_id: str, owner: OwnerId, fence: int | None) -> NoReturn:
     # What no run can have for an owner is of any length and holds any characters.
     host_id, nonce = durable_text(owner.host_id) or "?", durable_text(owner.nonce) or "?"

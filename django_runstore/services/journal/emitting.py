@@ -21,7 +21,7 @@ from django_runstore.services.entries import insert, new_entry
 from django_runstore.services.facts import OWN_STREAM
 from django_runstore.services.journal import arguments
 from django_runstore.services.journal.admission import AdmittedEvent, admit_event
-from django_runstore.services.journal.core import JournalCore
+from django_runstore.services.journal.core import JournalCore, host_of
 from django_runstore.services.locked_run import LockedRun
 from django_runstore.services.twin import twin
 
@@ -63,7 +63,7 @@ class Emitting(JournalCore):
         admitted = self._admit(operation, event)
         holder, grant = arguments.owner(operation, owner, fence)
         run_id = admitted.source.run_id
-        door.note(run_id=run_id)
+        door.note(run_id=run_id, **host_of(holder))
 
         def body() -> EmitOutcome:
             row = self._fenced(operation, run_id, holder, grant)

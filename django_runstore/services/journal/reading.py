@@ -65,6 +65,7 @@ class Reading(JournalCore):
         cursor = arguments.cursor(operation, after)
         types = arguments.event_types(operation, event_types)
         most = arguments.page_size(operation, limit)
+        door.note(run_id=stream.run_id)
         return self._page(operation, stream, cursor, types, most)
 
     def _page(
@@ -105,6 +106,7 @@ class Reading(JournalCore):
         """
         operation = "latest_checkpoint"
         stream = self._stream(operation, run_id, companion)
+        door.note(run_id=stream.run_id)
         newest = self._checkpoints(stream).order_by("-seq").values(*_CHECKPOINT)[:1]
         for row in self._read(operation, lambda: list(newest)):
             return _checkpoint(operation, stream, row)
@@ -120,6 +122,7 @@ class Reading(JournalCore):
         """
         operation = "generation"
         identifier = arguments.text(operation, run_id, "run_id")
+        door.note(run_id=identifier)
         rows = JournalGeneration.objects.using(self.using).filter(pk=identifier)
         stored = self._read(operation, lambda: list(rows.values_list("generation", "after_seq")))
         return Generation(*stored[0]) if stored else Generation(0, -1)
@@ -127,9 +130,7 @@ class Reading(JournalCore):
     def _stream(self, operation: str, run_id: object, companion: object) -> Stream:
         """Admit what names a stream."""
         identifier = arguments.text(operation, run_id, "run_id")
-        stream = Stream(identifier, arguments.companion(operation, companion))
-        door.note(run_id=stream.run_id)
-        return stream
+        return Stream(identifier, arguments.companion(operation, companion))
 
     def _checkpoints(self, stream: Stream) -> Any:  # noqa: ANN401 - a queryset
         return JournalCheckpoint.objects.using(self.using).filter(**stream.named)
