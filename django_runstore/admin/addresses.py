@@ -11,7 +11,7 @@ from django.contrib.admin import AdminSite
 from django.contrib.admin.utils import quote
 from django.urls import reverse
 
-from django_runstore.durable import MAX_SAFE_INTEGER, is_durable_text
+from django_runstore.durable import is_durable_text, safe_integer
 from django_runstore.owners import OwnerId
 
 # A browser resolves these two as folders before it asks. Django's own quoting writes every
@@ -70,7 +70,7 @@ def owner_from_token(token: str) -> OwnerId | None:
     """Read an owner out of a URL; None for what nobody here has written."""
     match values_of_token(token):
         case [str(host_id), int(pid), str(nonce)] if (
-            is_durable_text(host_id) and is_durable_text(nonce) and 0 <= pid <= MAX_SAFE_INTEGER
+            is_durable_text(host_id) and is_durable_text(nonce) and safe_integer(pid) is not None
         ):
             return OwnerId(host_id, pid, nonce)
     return None

@@ -17,6 +17,7 @@ _SHAPES: Final[Mapping[RunStatus, str]] = {
     RunStatus.FAILED: '<path d="M3 3l10 10M13 3L3 13" fill="none"/>',
     RunStatus.CANCELLED: '<circle cx="8" cy="8" r="6" fill="none"/><path d="M3.8 12.2l8.4-8.4"/>',
 }
+_WARNING: Final = '<path d="M8 2l6.5 12h-13z" fill="none"/><path d="M8 6.5v3.5M8 11.5v1"/>'
 
 
 def status_badge(status: str) -> SafeString:
@@ -29,6 +30,15 @@ def status_badge(status: str) -> SafeString:
         known.value,
         _drawn(_SHAPES[known]),
         known.label,
+    )
+
+
+def attention_mark(text: str) -> SafeString:
+    """Show that something needs a look, in words as well as by a sign."""
+    return format_html(
+        '<span class="runstore-badge runstore-badge--attention">{}<span>{}</span></span>',
+        _drawn(_WARNING),
+        text,
     )
 
 

@@ -1,21 +1,28 @@
 """What the list shows of a run, one method per column."""
 
+from typing import Final
+
 from django.contrib import admin
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
 from django_runstore import conf
-from django_runstore.admin.badges import status_badge
-from django_runstore.admin.read_only import ReadOnlyAdmin, database_of
+from django_runstore.admin.attention import CRASH_LOOP
+from django_runstore.admin.badges import attention_mark, status_badge
+from django_runstore.admin.read_only import ReadOnlyAdmin, store_now_ms
 from django_runstore.admin.wording import (
     age,
     brief,
     moment,
     owner_of,
+    time_of_day,
 )
-from django_runstore.clocks import clock_for
 from django_runstore.models import Run
+from django_runstore.states import RunStatus, is_terminal_run_status
+
+ACKNOWLEDGED: Final = "is_cancel_acknowledged"
+"""An annotation: the acknowledgement itself may be long, and is not read for a list."""
 
 
 class RunColumns(ReadOnlyAdmin[Run]):
@@ -31,6 +38,16 @@ class RunColumns(ReadOnlyAdmin[Run]):
         """Show the status in word and shape."""
         return status_badge(run.status)
 
+    @admin.display(description=_("handler"))
+    def handler_name(self, run: Run) -> str:
+        """Name the handler, which may be as long as an id."""
+        return brief(run.handler) or "-"
+
+    @admin.display(description=_("queue"))
+    def queue_name(self, run: Run) -> str:
+        """Name the queue."""
+        return brief(run.queue)
+
     @admin.display(description=_("lineage / round"))
     def lineage(self, run: Run) -> str:
         """Name the logical run and the place in it."""
@@ -44,14 +61,14 @@ class RunColumns(ReadOnlyAdmin[Run]):
         return owner_of(run)
 
     @admin.display(description=_("heartbeat"))
-    def heartbeat(self, run: Run) -> str:
+    def heartbeat(self, run: Run) -> SafeString | str:
         """Say when the owner was last heard of."""
         if run.heartbeat_at_ms is None:
             return "-"
-        now_ms = int(self._now_ms(run))
+        now_ms = store_now_ms(run)
         said = age(run.heartbeat_at_ms, now_ms)
         is_stale = conf.current().lease.is_stale(run.heartbeat_at_ms, now_ms)
-        return _now("%(age)s (stale)") % {"age": said} if is_stale else said
+        return attention_mark(_now("%(age)s (stale)") % {"age": said}) if is_stale else said
 
     @admin.display(description=_("created"))
     def created(self, run: Run) -> str:
@@ -68,6 +85,47 @@ class RunColumns(ReadOnlyAdmin[Run]):
         """Show a time of the store."""
         return moment(run.finished_at_ms)
 
-    @staticmethod
-    def _now_ms(run: Run) -> float:
-        return clock_for(database_of(run)).now_ms()
+    @admin.display(description=_("progress"))
+    def progress_age(self, run: Run) -> SafeString | str:
+        """Say when the work last advanced, which is another thing than a heartbeat."""
+        if run.status != RunStatus.RUNNING:
+            return age(run.progressed_at_ms, store_now_ms(run))
+        since_ms = run.started_at_ms if run.progressed_at_ms is None else run.progressed_at_ms
+        now_ms = store_now_ms(run)
+        said = _now("none yet") if run.progressed_at_ms is None else age(since_ms, now_ms)
+        if since_ms is None or since_ms >= now_ms - conf.current().admin_quiet_after_ms:
+            return said
+        return attention_mark(_now("%(age)s (no progress)") % {"age": age(since_ms, now_ms)})
+
+    @admin.display(description=_("failures / losses"))
+    def setbacks(self, run: Run) -> SafeString | str:
+        """Count failures, and workers and hosts lost since the last progress."""
+        said = f"{run.failure_count} / {run.recovery_count}"
+        return attention_mark(said) if run.recovery_count >= CRASH_LOOP else said
+
+    @admin.display(description=_("cancellation"))
+    def cancellation(self, run: Run) -> str:
+        """Say whether the run was asked to stop, and whether its owner has heard of it."""
+        if run.cancel_requested_at_ms is None:
+            return "-"
+        asked = age(run.cancel_requested_at_ms, store_now_ms(run))
+        if is_terminal_run_status(run.status):
+            return _now("asked %(age)s") % {"age": asked}
+        if getattr(run, ACKNOWLEDGED, False):
+            return _now("asked %(age)s, stopping") % {"age": asked}
+        return _now("asked %(age)s, not heard yet") % {"age": asked}
+
+    @admin.display(description=_("created"))
+    def created_at_time(self, run: Run) -> SafeString | str:
+        """Show a time of the store, short enough for a list."""
+        return time_of_day(run.created_at_ms)
+
+    @admin.display(description=_("started"))
+    def started_at_time(self, run: Run) -> SafeString | str:
+        """Show a time of the store, short enough for a list."""
+        return time_of_day(run.started_at_ms)
+
+    @admin.display(description=_("finished"))
+    def finished_at_time(self, run: Run) -> SafeString | str:
+        """Show a time of the store, short enough for a list."""
+        return time_of_day(run.finished_at_ms)

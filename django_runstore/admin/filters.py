@@ -45,7 +45,12 @@ class StatusFilter(_KnownValueFilter):
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
         """Filter by status."""
-        return queryset.filter(status__in=LIVE_STATUSES if value == LIVE else [value])
+        return queryset.filter(status__in=statuses_of(value))
+
+
+def statuses_of(value: str) -> tuple[RunStatus, ...]:
+    """Give the statuses that a choice of the filter stands for."""
+    return LIVE_STATUSES if value == LIVE else (RunStatus(value),)
 
 
 class AttentionFilter(_KnownValueFilter):

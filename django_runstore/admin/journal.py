@@ -1,6 +1,6 @@
 """The admin of journal entries."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import ClassVar
 
 from django.contrib import admin
@@ -49,7 +49,7 @@ class JournalEntryAdmin(ReadOnlyAdmin[JournalEntry]):
         return queryset.filter(run_id=term)
 
     def get_sections(
-        self, queryset: QuerySet[JournalEntry], term: str, chosen: Collection[str]
+        self, queryset: QuerySet[JournalEntry], term: str, chosen: Mapping[str, str]
     ) -> list[Section[JournalEntry]]:
         """Read all entries by their key, and those of a run by the key of its streams."""
         if term:

@@ -5,11 +5,11 @@ Nothing is counted and nothing skipped: a page is read from an index, and the ne
 behind the last row of it, however many rows there are and whatever was added meanwhile.
 """
 
-import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar
 
+from django.core.exceptions import EmptyResultSet
 from django.db.models import BooleanField, F, Func, Model, QuerySet, Value
 
 from django_runstore.admin.addresses import url_token, values_of_token
@@ -38,7 +38,8 @@ class Section(Generic[ModelT]):
     """
     Rows in one order: descending by ``columns``, which no two rows share and none lacks.
 
-    ``branches`` are disjoint parts of the rows, each to be read by an index of its own.
+    ``branches`` are disjoint parts of the rows, each to be read by an index of its own, in one
+    statement.
     """
 
     branches: Sequence["QuerySet[ModelT]"]
@@ -49,14 +50,14 @@ class Section(Generic[ModelT]):
     ) -> list[ModelT]:
         """Read at most ``most`` rows behind ``values``, or before them and then in reverse."""
         order = [each if backwards else f"-{each}" for each in self.columns]
-        pages = []
+        parts = []
         for branch in self.branches:
             rows = branch
             if values is not None:
                 rows = rows.filter(_compared(self, values, ">" if backwards else "<"))
-            pages.append(rows.order_by(*order)[:most])
-        merged = heapq.merge(*pages, key=self.values_of, reverse=not backwards)
-        return [row for row, _ in zip(merged, range(most), strict=False)]
+            parts.append(rows.order_by(*order)[:most])
+        found = list(parts[0]) if len(parts) == 1 else _united(parts)
+        return sorted(found, key=self.values_of, reverse=not backwards)[:most]
 
     def values_of(self, row: ModelT) -> tuple[int | str, ...]:
         """Read a row's place."""
@@ -142,6 +143,25 @@ def _page(
         edge_of(*found[0], is_before=True) if has_before else None,
         edge_of(*found[-1], is_before=False) if has_after else None,
     )
+
+
+def _united(parts: "list[QuerySet[ModelT]]") -> list[ModelT]:
+    """
+    Read several ordered and limited queries as one statement.
+
+    ``QuerySet.union()`` refuses such parts where a database has no brackets for them.
+    """
+    statements, params = [], []
+    for number, part in enumerate(parts):
+        try:
+            sql, given = part.query.get_compiler(part.db).as_sql()
+        except EmptyResultSet:
+            continue
+        statements.append(f"SELECT * FROM ({sql}) AS part{number}")  # noqa: S608 - Django's own
+        params += given
+    if not statements:
+        return []
+    return list(parts[0].raw(" UNION ALL ".join(statements), params))
 
 
 def _is_of(value: object, kind: str) -> bool:

@@ -23,6 +23,10 @@ class NarrowingFilter(Protocol):
 
     parameter_name: str
 
+    def value(self) -> str | None:
+        """Give what was chosen."""
+        ...
+
     def narrows(self) -> bool:
         """Tell whether something was chosen in it."""
         ...
@@ -84,7 +88,7 @@ class KeysetChangeList(ChangeList):
 
     def _sections(self) -> list[Section[Any]]:
         chosen = {
-            spec.parameter_name
+            spec.parameter_name: spec.value() or ""
             for spec in self.filter_specs
             if isinstance(spec, NarrowingFilter) and spec.narrows()
         }

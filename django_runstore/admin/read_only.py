@@ -1,6 +1,6 @@
 """What both admins share: nothing can be changed, and nothing counts a big table."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from django.contrib import admin
@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 
 from django_runstore.admin.keyset import Section
 from django_runstore.admin.keyset_list import KeysetChangeList
+from django_runstore.clocks import clock_for
 from django_runstore.durable import is_durable_text
 
 ModelT = TypeVar("ModelT", bound=Model)
@@ -29,6 +30,11 @@ else:
 def database_of(row: Model) -> str:
     """Name the database that a row was read from."""
     return router.db_for_read(type(row), instance=row)
+
+
+def store_now_ms(row: Model) -> int:
+    """Read the clock that stamps a row's times."""
+    return int(clock_for(database_of(row)).now_ms())
 
 
 class ReadOnlyAdmin(_ModelAdmin[ModelT]):
@@ -72,7 +78,7 @@ class ReadOnlyAdmin(_ModelAdmin[ModelT]):
         return KeysetChangeList
 
     def get_sections(
-        self, queryset: QuerySet[ModelT], term: str, chosen: Collection[str]
+        self, queryset: QuerySet[ModelT], term: str, chosen: Mapping[str, str]
     ) -> list[Section[ModelT]]:
         """
         Say in which order, and by which parts, the list is read.
@@ -80,12 +86,12 @@ class ReadOnlyAdmin(_ModelAdmin[ModelT]):
         Args:
             queryset: What the filters leave, before the search.
             term: What was searched for, well-formed; empty for everything.
-            chosen: The parameters of the filters that narrow the list.
+            chosen: The filters that narrow the list, by parameter, and their values.
         """
         found = self.search(queryset, term) if term else queryset
-        return [
-            Section([found], tuple(str(each).removeprefix("-") for each in self.ordering or ()))
-        ]
+        columns = [str(each).removeprefix("-") for each in self.ordering or ()]
+        key = self.opts.pk.name
+        return [Section([found], tuple(key if each == "pk" else each for each in columns))]
 
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[ModelT], *args: Any, **kwargs: Any

@@ -1,10 +1,12 @@
 """Runs by what people have at hand: the beginning of an id or of a lineage, or a handler."""
 
+from collections.abc import Collection
+
 from django.db.models import Q, QuerySet
 
 from django_runstore.admin.keyset import Section
 from django_runstore.models import Run
-from django_runstore.states import LIVE_STATUSES, TERMINAL_STATUSES
+from django_runstore.states import CLAIMABLE_STATUSES, TERMINAL_STATUSES, RunStatus
 
 NEWEST = ("created_at_ms", "run_id")
 
@@ -18,24 +20,34 @@ def found_by(term: str) -> Q:
     return _begins("run_id", term) | _begins("lineage_id", term) | Q(handler=term)
 
 
-def search_sections(runs: QuerySet[Run], term: str) -> list[Section[Run]]:
+def search_sections(
+    runs: QuerySet[Run], term: str, statuses: Collection[RunStatus]
+) -> list[Section[Run]]:
     """
     Split what is found into three parts, each in the order of an index.
 
     In one order they would have to be sorted, and a short beginning can match every run.
     """
     by_id, by_lineage = _begins("run_id", term), _begins("lineage_id", term)
-    others = runs.exclude(by_id).exclude(by_lineage & Q(lineage_id__isnull=False))
+    others = runs.exclude(by_id).exclude(by_lineage)
     return [
         Section([runs.filter(by_id)], ("run_id",)),
         Section([runs.filter(by_lineage).exclude(by_id)], ("lineage_id", "round_ordinal")),
-        Section(settled_and_live(others.filter(handler=term)), NEWEST),
+        Section(by_status(others.filter(handler=term), statuses), NEWEST),
     ]
 
 
-def settled_and_live(runs: QuerySet[Run]) -> list[QuerySet[Run]]:
-    """Split runs of one handler or queue: an index holds the settled ones, the live are few."""
-    return [runs.filter(status__in=TERMINAL_STATUSES), runs.filter(status__in=LIVE_STATUSES)]
+def by_status(runs: QuerySet[Run], statuses: Collection[RunStatus]) -> list[QuerySet[Run]]:
+    """
+    Split runs of some statuses so that each part has an index.
+
+    Those of a handler or queue and one terminal status are the end of an index; those that
+    can be claimed, and those that run, are few enough to be sorted.
+    """
+    parts = [[each] for each in TERMINAL_STATUSES if each in statuses]
+    parts.append([each for each in CLAIMABLE_STATUSES if each in statuses])
+    parts.append([each for each in [RunStatus.RUNNING] if each in statuses])
+    return [runs.filter(status__in=part) for part in parts if part]
 
 
 def _begins(column: str, beginning: str) -> Q:

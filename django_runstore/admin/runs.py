@@ -1,18 +1,23 @@
 """The admin of runs: what each is doing, who has it, and why it changed hands."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any, Final
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from django_runstore.admin.actions import RunActions
 from django_runstore.admin.addresses import run_url
-from django_runstore.admin.columns import RunColumns
+from django_runstore.admin.columns import ACKNOWLEDGED, RunColumns
 from django_runstore.admin.created_filter import CreatedFilter
-from django_runstore.admin.filters import AttentionFilter, CancelRequestedFilter, StatusFilter
+from django_runstore.admin.filters import (
+    AttentionFilter,
+    CancelRequestedFilter,
+    StatusFilter,
+    statuses_of,
+)
 from django_runstore.admin.keyset import Section
 from django_runstore.admin.keyset_list import KeysetChangeList
 from django_runstore.admin.named_filters import (
@@ -22,8 +27,9 @@ from django_runstore.admin.named_filters import (
     WaitingFilter,
 )
 from django_runstore.admin.run_page import RunPage
-from django_runstore.admin.run_search import NEWEST, found_by, search_sections, settled_and_live
+from django_runstore.admin.run_search import NEWEST, by_status, found_by, search_sections
 from django_runstore.models import Run
+from django_runstore.states import RunStatus
 
 _WIDE: Final = (
     "state_json",
@@ -35,13 +41,12 @@ _WIDE: Final = (
 )
 _NAMED: Final = {HandlerFilter.parameter_name, QueueFilter.parameter_name}
 _SMALL: Final = {
-    StatusFilter.parameter_name,
     AttentionFilter.parameter_name,
     CancelRequestedFilter.parameter_name,
     WaitingFilter.parameter_name,
     OwnerFilter.parameter_name,
 }
-"""Filters with an index of their own, beside which the settled and live need not be told apart."""
+"""Filters that leave few runs, all of them in an index of their own."""
 
 
 class RunList(KeysetChangeList):
@@ -59,14 +64,17 @@ class RunAdmin(RunActions, RunPage, RunColumns):
     list_display = (
         "name",
         "status_badge",
-        "handler",
+        "handler_name",
+        "queue_name",
+        "lineage",
         "owner",
         "heartbeat",
-        "queue",
-        "lineage",
-        "created",
-        "started",
-        "finished",
+        "progress_age",
+        "setbacks",
+        "cancellation",
+        "created_at_time",
+        "started_at_time",
+        "finished_at_time",
     )
     list_filter = (
         StatusFilter,
@@ -87,21 +95,25 @@ class RunAdmin(RunActions, RunPage, RunColumns):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         """Leave wide texts where they are: a state may have megabytes."""
-        return super().get_queryset(request).defer(*_WIDE)
+        runs = super().get_queryset(request).defer(*_WIDE)
+        return runs.annotate(**{ACKNOWLEDGED: Q(cancel_acknowledgement_json__isnull=False)})
 
     def search(self, queryset: QuerySet[Run], term: str) -> QuerySet[Run]:
         """Find runs by what people have at hand."""
         return queryset.filter(found_by(term))
 
     def get_sections(
-        self, queryset: QuerySet[Run], term: str, chosen: Collection[str]
+        self, queryset: QuerySet[Run], term: str, chosen: Mapping[str, str]
     ) -> list[Section[Run]]:
         """Read every list from an index that has it in order, or from a small one."""
+        status = chosen.get(StatusFilter.parameter_name)
+        statuses = tuple(RunStatus) if status is None else statuses_of(status)
         if term:
-            return search_sections(queryset, term)
-        if not _NAMED.isdisjoint(chosen) and _SMALL.isdisjoint(chosen):
-            return [Section(settled_and_live(queryset), NEWEST)]
-        return [Section([queryset], NEWEST)]
+            return search_sections(queryset, term, statuses)
+        is_whole = status is None and _NAMED.isdisjoint(chosen)
+        if is_whole or not _SMALL.isdisjoint(chosen):
+            return [Section([queryset], NEWEST)]
+        return [Section(by_status(queryset, statuses), NEWEST)]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[RunList]:
         """Link to ids that a browser would resolve away."""

@@ -64,9 +64,30 @@ def moment(ms: int | None) -> str:
         return _NOTHING
     if not 0 <= ms <= _LAST_MS_OF_9999:
         return f"{ms} ms"
+    return f"{date_format(_local(ms), 'Y-m-d H:i:s')}.{ms % 1000:03}"
+
+
+def time_of_day(ms: int | None) -> SafeString | str:
+    """Write a time of the store to the second; the whole of it stands behind it."""
+    if ms is None or not 0 <= ms <= _LAST_MS_OF_9999:
+        return moment(ms)
+    local = _local(ms)
+    return format_html(
+        '<time datetime="{}" title="{} {}">{}</time>',
+        local.isoformat(timespec="milliseconds"),
+        moment(ms),
+        local.tzname() or "",
+        date_format(local, "Y-m-d H:i:s"),
+    )
+
+
+def _local(ms: int) -> datetime:
     at = datetime.fromtimestamp(ms // 1000, tz=UTC).replace(microsecond=ms % 1000 * 1000)
-    local = timezone.localtime(at) if timezone.is_aware(at) else at
-    return f"{date_format(local, 'Y-m-d H:i:s')}.{ms % 1000:03}"
+    try:
+        return timezone.localtime(at)
+    except OverflowError:
+        # The last hours of year 9999, where a time zone leads past what Python can hold.
+        return at
 
 
 def duration(ms: int) -> str:

@@ -335,12 +335,12 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(
                         condition=models.Q(("status__in", ("completed", "failed", "cancelled"))),
-                        fields=["handler", "created_at_ms"],
+                        fields=["handler", "status", "created_at_ms"],
                         name="runstore_run_by_handler",
                     ),
                     models.Index(
                         condition=models.Q(("status__in", ("completed", "failed", "cancelled"))),
-                        fields=["queue", "created_at_ms"],
+                        fields=["queue", "status", "created_at_ms"],
                         name="runstore_run_by_queue",
                     ),
                     models.Index(

@@ -279,12 +279,12 @@ class Run(ReadOnlyModel):
                 condition=Q(status__in=[each for each in RunStatus if each != RunStatus.RUNNING]),
             ),
             models.Index(
-                fields=["handler", "created_at_ms"],
+                fields=["handler", "status", "created_at_ms"],
                 name="runstore_run_by_handler",
                 condition=_SETTLED,
             ),
             models.Index(
-                fields=["queue", "created_at_ms"],
+                fields=["queue", "status", "created_at_ms"],
                 name="runstore_run_by_queue",
                 condition=_SETTLED,
             ),
