@@ -84,6 +84,8 @@ def _dotted_paths(found: conf.RunstoreSettings) -> Iterable[tuple[str, str]]:
         yield "CLOCK", found.clock
     yield "ARBITER", found.arbiter
     yield "REDACTOR", found.redactor
+    if found.admin_redactor is not None:
+        yield "ADMIN_REDACTOR", found.admin_redactor
     for path in found.liveness:
         yield "LIVENESS", path
     for path in found.exporters:

@@ -68,6 +68,9 @@ class RunstoreSettings:
     admin_quiet_after_ms: int = 900_000
     """ADMIN_QUIET_AFTER_MS: without progress for this long, a run needs a look, in milliseconds."""
 
+    admin_redactor: str | None = None
+    """ADMIN_REDACTOR: dotted path of the function that JSON passes before the admin shows it."""
+
 
 def current() -> RunstoreSettings:
     """
@@ -220,4 +223,5 @@ _KEYS: Final[Mapping[str, _Key]] = {
     "REDACTOR": _Key("redactor", "a dotted path", _dotted_path),
     "ADMIN_SHOWS_STATE": _Key("admin_shows_state", "True or False", _truth),
     "ADMIN_QUIET_AFTER_MS": _Key("admin_quiet_after_ms", "whole milliseconds above 0", _positive),
+    "ADMIN_REDACTOR": _Key("admin_redactor", "a dotted path or None", _dotted_path_or_none),
 }

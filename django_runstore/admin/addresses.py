@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 from urllib.parse import quote as percent_quote
 from urllib.parse import unquote as percent_unquote
+from urllib.parse import urlencode
 
 from django.contrib.admin import AdminSite
 from django.contrib.admin.utils import quote
@@ -39,6 +40,12 @@ def action_url(action: str, site: AdminSite, run_id: str | None = None) -> str:
 def list_url(site: AdminSite) -> str:
     """Address the list of runs."""
     return reverse("admin:runstore_run_changelist", current_app=site.name)
+
+
+def entries_url(site: AdminSite, run_id: str) -> str:
+    """Address the journal entries of a run."""
+    url = reverse("admin:runstore_journalentry_changelist", current_app=site.name)
+    return f"{url}?{urlencode({'q': run_id})}"
 
 
 def _segment(run_id: str) -> str:

@@ -1,20 +1,22 @@
 """The admin of journal entries."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.db.models.functions import Left, Length
 from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
-from django_runstore import conf
 from django_runstore.admin.filters import StreamFilter
+from django_runstore.admin.journal_origin import OF_THIS_PACKAGE, holds_no_state
+from django_runstore.admin.json_text import read_json, shown_json
 from django_runstore.admin.keyset import Section
-from django_runstore.admin.notes import holds_no_state
 from django_runstore.admin.read_only import ReadOnlyAdmin, database_of
-from django_runstore.admin.wording import HIDDEN, LONGEST_SHOWN, moment, pretty_json
+from django_runstore.admin.wording import moment
 from django_runstore.display_text import printable
 from django_runstore.models import JournalEntry
 
@@ -68,19 +70,23 @@ class JournalEntryAdmin(ReadOnlyAdmin[JournalEntry]):
         return moment(entry.emitted_at_ms)
 
     @admin.display(description=_("payload"))
-    def payload(self, entry: JournalEntry) -> str:
+    def payload(self, entry: JournalEntry) -> SafeString:
         """Show the payload, unless it could hold state that is to be hidden."""
-        return self._text(entry, "payload_json")
+        return self._text(entry, "payload_json", _now("payload"))
 
     @admin.display(description=_("meta"))
-    def meta(self, entry: JournalEntry) -> str:
+    def meta(self, entry: JournalEntry) -> SafeString:
         """Show the meta, with the same care."""
-        return self._text(entry, "meta_json")
+        return self._text(entry, "meta_json", _now("meta"))
 
     @staticmethod
-    def _text(entry: JournalEntry, column: str) -> str:
-        if not holds_no_state(entry) and not conf.current().admin_shows_state:
-            return str(HIDDEN)
-        entries = JournalEntry.objects.using(database_of(entry)).filter(pk=entry.pk)
-        head, length = entries.values_list(Left(column, LONGEST_SHOWN), Length(column)).get()
-        return pretty_json(head, length)
+    def _text(entry: JournalEntry, column: str, label: str) -> SafeString:
+        is_plain = holds_no_state(entry)
+        wanted = read_json(column, plain=OF_THIS_PACKAGE if is_plain else None)
+        values: dict[str, Any] = {}
+        if wanted:
+            entries = JournalEntry.objects.using(database_of(entry)).filter(pk=entry.pk)
+            values = entries.annotate(**wanted).values(*wanted).first() or {}
+        shown = shown_json(values, column, is_plain=is_plain)
+        context = {"json": shown, "label": label, "id": column}
+        return render_to_string("admin/runstore/run/json.html", context)

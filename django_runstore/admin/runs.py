@@ -1,14 +1,13 @@
 """The admin of runs: what each is doing, who has it, and why it changed hands."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from django_runstore.admin.actions import RunActions
 from django_runstore.admin.addresses import run_url
 from django_runstore.admin.columns import ACKNOWLEDGED, RunColumns
 from django_runstore.admin.created_filter import CreatedFilter
@@ -20,6 +19,7 @@ from django_runstore.admin.filters import (
 )
 from django_runstore.admin.keyset import Section
 from django_runstore.admin.keyset_list import KeysetChangeList
+from django_runstore.admin.lineage import LineagePage
 from django_runstore.admin.named_filters import (
     HandlerFilter,
     OwnerFilter,
@@ -58,7 +58,7 @@ class RunList(KeysetChangeList):
 
 
 @admin.register(Run)
-class RunAdmin(RunActions, RunPage, RunColumns):
+class RunAdmin(LineagePage, RunPage, RunColumns):
     """Newest first; found by the beginning of run id or lineage, or by handler."""
 
     list_display = (
@@ -92,6 +92,9 @@ class RunAdmin(RunActions, RunPage, RunColumns):
         "lower case differ. Ids come first, then lineages, then handlers."
     )
     ordering = tuple(f"-{column}" for column in NEWEST)
+
+    class Media:
+        css: ClassVar = {"all": ["runstore/history.css"]}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         """Leave wide texts where they are: a state may have megabytes."""

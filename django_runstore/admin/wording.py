@@ -1,28 +1,19 @@
 """Owners, moments and JSON as people read them."""
 
-import json
 import re
 from datetime import UTC, datetime
 from typing import Final
 
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.functional import Promise
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from django_runstore.display_text import printable
 from django_runstore.models import Run
 from django_runstore.owners import OwnerId
 
-LONGEST_SHOWN: Final = 20_000
-"""Characters of a JSON text that are shown."""
-
-HIDDEN: Final[Promise] = gettext_lazy("Hidden by RUNSTORE['ADMIN_SHOWS_STATE'].")
-
-_LONGEST_PRETTY: Final = 4 * LONGEST_SHOWN
 _LAST_MS_OF_9999: Final = 253_402_300_799_999
 _SECONDS: Final = 120
 _MINUTES: Final = 120
@@ -36,20 +27,34 @@ _UNSAFE: Final = re.compile(
 )
 
 
+def owner_identity(run: Run) -> OwnerId | None:
+    """Give the owner of a run; exactly the running ones have one."""
+    return _identity(run.owner_host_id, run.owner_pid, run.owner_nonce)
+
+
+def claimant_identity(run: Run) -> OwnerId | None:
+    """Give who has reserved a run."""
+    return _identity(run.claim_host_id, run.claim_pid, run.claim_nonce)
+
+
 def owner_of(run: Run) -> str:
     """Name the owner on one line."""
-    return _holder(run.owner_host_id, run.owner_pid, run.owner_nonce)
+    return _described(owner_identity(run))
 
 
 def claimant_of(run: Run) -> str:
     """Name who has reserved the run."""
-    return _holder(run.claim_host_id, run.claim_pid, run.claim_nonce)
+    return _described(claimant_identity(run))
 
 
-def _holder(host_id: str | None, pid: int | None, nonce: str | None) -> str:
+def _identity(host_id: str | None, pid: int | None, nonce: str | None) -> OwnerId | None:
     if host_id is None or pid is None or nonce is None:
-        return _NOTHING
-    return OwnerId(host_id, pid, nonce).describe()
+        return None
+    return OwnerId(host_id, pid, nonce)
+
+
+def _described(holder: OwnerId | None) -> str:
+    return _NOTHING if holder is None else holder.describe()
 
 
 def brief(text: str) -> str:
@@ -109,31 +114,6 @@ def age(stamp_ms: int | None, now_ms: float) -> str:
     return _("%(duration)s ago") % {"duration": duration(max(0, int(now_ms) - stamp_ms))}
 
 
-def pretty_json(head: str | None, length: int | None) -> SafeString | str:
-    """
-    Show a JSON text, indented when it is all there and cut when it is long.
-
-    Args:
-        head: Its first ``LONGEST_SHOWN`` characters.
-        length: Of the whole text.
-    """
-    if head is None or length is None:
-        return _NOTHING
-    if length <= len(head):
-        return format_html("<pre>{}</pre>", shown_text(_indented(head)))
-    note = _("The first %(shown)d of %(all)d characters.") % {"shown": len(head), "all": length}
-    return format_html("<p>{}</p><pre>{}</pre>", note, shown_text(head))
-
-
 def shown_text(text: str) -> str:
     """Escape what a page cannot carry, or would show as something else than it is."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _indented(text: str) -> str:
-    try:
-        indented = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return text
-    # Indentation multiplies: deep nesting could make a short text endless.
-    return indented if len(indented) <= _LONGEST_PRETTY else text

@@ -1,6 +1,4 @@
 import re
-from html import unescape
-from urllib.parse import urljoin
 
 import pytest
 from django.db import connection
@@ -9,59 +7,9 @@ from django.test.utils import CaptureQueriesContext
 from django_runstore import OwnerId
 from django_runstore.models import Run
 from django_runstore.services import RunStore
-from django_runstore.snapshots import OwnedTransition, RunNote
 from django_runstore.testing import FakeClock
 from django_runstore.testing.factories import RunFactory
-from tests.admin.pages import RUNS, run_url
-
-ODD_IDS = [
-    "a/b",
-    "what?",
-    "#1",
-    "100%",
-    "a_2Fb",
-    "ünï 🚀",
-    "a b\nc",
-    '"quoted" & <b>',
-    "x" * 1_024,
-    "🚀" * 512,
-    "change/",
-    "../../etc",
-    ".",
-    "..",
-    "_2E",
-    "%2e",
-    "a\rb",
-    "a\r\nb",
-    "\u202etxt.exe",
-    "'single' `back`",
-    "add",
-]
-
-
-def links(text):
-    return [unescape(url) for url in re.findall(r'href="([^"]*)"', text)]
-
-
-def run_links(text):
-    """The pages of runs that a list links to, without the way back."""
-    found = (url.partition("?")[0] for url in links(text))
-    return {url for url in found if url.startswith(RUNS) and url.endswith("/change/")}
-
-
-def as_a_browser_asks(url):
-    """Resolve segments of dots, which a browser does before it asks."""
-    return urljoin("http://testserver", url)
-
-
-def claim_and_give_back(run_id):
-    """Let a run have one more owner and one more remark in its journal."""
-    store, owner = RunStore(), OwnerId("h", 1, "n")
-    owned = store.claim_and_own(run_id, store.get(run_id), owner)
-    note = RunNote("runstore.run.put_back", {"reason": "draining"})
-    store.transition_many(
-        owner, [OwnedTransition(run_id, owned.fence, "suspended", note=note, available_at_ms=0)]
-    )
+from tests.admin.pages import ODD_IDS, RUNS, run_links, run_url
 
 
 class TestList:
@@ -201,120 +149,6 @@ class TestSearch:
     def test_a_percent_sign_is_no_wildcard(self, viewer, page):
         RunFactory(run_id="waiting-1")
         assert "waiting-1" not in page(viewer, RUNS, q="%1")
-
-
-class TestDetail:
-    @pytest.mark.parametrize("run_id", ODD_IDS)
-    def test_every_id_has_a_page_that_the_list_links_to(self, viewer, page, run_id):
-        RunFactory(run_id=run_id)
-        (url,) = run_links(page(viewer, RUNS))
-        assert "field-ownership" in page(viewer, as_a_browser_asks(url))
-
-    @pytest.mark.parametrize("run_id", ODD_IDS)
-    def test_every_id_has_a_history_that_its_page_links_to(self, viewer, page, run_id):
-        run = RunFactory(run_id=run_id)
-        (url,) = (url for url in links(page(viewer, run_url(run.pk))) if "/history/" in url)
-        assert "Change history" in page(viewer, as_a_browser_asks(url))
-
-    @pytest.mark.parametrize("view", ["change", "history"])
-    @pytest.mark.parametrize("path", ["%00", "a%00b", "_00%00"])
-    def test_an_id_with_a_nul_is_not_found(self, viewer, view, path):
-        assert viewer.get(f"{RUNS}{path}/{view}/").status_code == 404
-
-    @pytest.mark.parametrize("path", ["%ED%A0%80", "%ff", "missing", "x" * 5_000])
-    def test_an_id_that_is_not_there_is_never_an_error_of_the_server(self, viewer, path):
-        assert viewer.get(f"{RUNS}{path}/change/").status_code in (302, 404)
-
-    def test_the_parent_is_linked(self, viewer, page):
-        parent = RunFactory(run_id="the/parent")
-        child = RunFactory(parent_run_id=parent.pk)
-        assert run_url("the/parent") in links(page(viewer, run_url(child.pk)))
-
-    def test_the_journal_of_the_run_is_linked(self, viewer, page):
-        run = RunFactory(run_id="a b&c")
-        assert "/admin/runstore/journalentry/?q=a+b%26c" in links(page(viewer, run_url(run.pk)))
-
-    @pytest.mark.parametrize("run_id", ["x" * 1_024, "a\u202eb"])
-    def test_a_title_is_short_and_in_order(self, viewer, page, run_id):
-        text = page(viewer, run_url(RunFactory(run_id=run_id).pk))
-        title = re.search(r"<title>(.*?)</title>", text, re.DOTALL)[1]
-        assert len(title) < 150
-        assert "\u202e" not in title
-
-    def test_the_number_of_queries_does_not_grow_with_the_history(self, viewer, page):
-        run = RunFactory()
-        claim_and_give_back(run.pk)
-        page(viewer, run_url(run.pk))
-        with CaptureQueriesContext(connection) as few:
-            page(viewer, run_url(run.pk))
-        for _ in range(20):
-            claim_and_give_back(run.pk)
-        with CaptureQueriesContext(connection) as many:
-            page(viewer, run_url(run.pk))
-        assert len(many) == len(few) <= 16
-
-    def test_a_suspended_run_says_what_it_waits_for(self, viewer, page):
-        run = RunFactory.raw(status="suspended", waiting_reason="approval", waiting_wake_at_ms=0)
-        text = page(viewer, run_url(run.pk))
-        assert ("approval" in text, "1970-01-01 00:00:00.000" in text) == (True, True)
-
-    def test_a_row_that_breaks_the_invariants_can_still_be_looked_at(self, viewer, page):
-        run = RunFactory.raw(state_json="not json <b>", error_json='"\\ud800"')
-        text = page(viewer, run_url(run.pk))
-        assert "not json &lt;b&gt;" in text
-
-    def test_a_time_past_year_9999_breaks_nothing(self, viewer, page):
-        run = RunFactory.raw(created_at_ms=2**53 - 1, available_at_ms=2**53 - 1)
-        assert f"{2**53 - 1} ms" in page(viewer, run_url(run.pk))
-        assert f"{2**53 - 1} ms" in page(viewer, RUNS)
-
-
-class TestData:
-    def test_state_result_and_error_are_indented_and_escaped(self, viewer, page):
-        run = RunFactory(
-            failed=True, state_json='{"a":"<script>"}', error_json='{"type":"E","message":"m"}'
-        )
-        text = unescape(page(viewer, run_url(run.pk)))
-        assert '{\n  "a": "<script>"\n}' in text
-        assert '"type": "E"' in text
-        assert (
-            "<script>"
-            not in page(viewer, run_url(run.pk)).split("field-state")[1].split("</pre>")[0]
-        )
-
-    def test_a_long_state_is_cut_and_says_so(self, viewer, page):
-        run = RunFactory(state_json=f'"{"x" * 1_000_000}"')
-        text = page(viewer, run_url(run.pk))
-        assert "The first 20000 of 1000002 characters." in text
-        assert len(text) < 100_000
-
-    def test_a_long_state_is_not_even_read(self, viewer, page):
-        run = RunFactory(state_json=f'"{"x" * 1_000_000}"')
-        with CaptureQueriesContext(connection) as queries:
-            page(viewer, run_url(run.pk))
-        reading = [query["sql"] for query in queries if '"state_json"' in query["sql"]]
-        assert reading
-        assert all("LENGTH(" in sql for sql in reading)
-
-    def test_hidden_state_is_neither_shown_nor_read(self, viewer, page, settings):
-        settings.RUNSTORE = {"ADMIN_SHOWS_STATE": False}
-        run = RunFactory(completed=True, state_json='"hunter2"', result_json='"hunter3"')
-        with CaptureQueriesContext(connection) as queries:
-            text = page(viewer, run_url(run.pk))
-        assert "hunter" not in text
-        assert "Hidden by RUNSTORE" in text
-        assert not any("state_json" in query["sql"] for query in queries)
-
-    def test_no_state_is_in_titles_or_urls(self, viewer, page):
-        run = RunFactory(state_json='"hunter2"')
-        text = page(viewer, run_url(run.pk))
-        heads = re.findall(r"<(?:title|h1|h2)[^>]*>(.*?)</", text, re.DOTALL)
-        assert not any("hunter2" in found for found in [*heads, *links(text)])
-
-    def test_marks_that_turn_text_around_are_spelled_out(self, viewer, page):
-        run = RunFactory(state_json='"\u202e\\u0000 \u2066\x7f"')
-        text = page(viewer, run_url(run.pk))
-        assert r"\u202e\u0000 \u2066\u007f" in text
 
 
 class TestRights:

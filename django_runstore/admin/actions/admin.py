@@ -89,9 +89,6 @@ class RunActions(ReadOnlyAdmin[Run]):
     run_actions: ClassVar[Sequence[RunAction]] = ACTIONS
     action_template = "admin/runstore/run/act.html"
 
-    class Media:
-        css: ClassVar = {"all": ("runstore/history.css",)}
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # On the instance: a subclass decides with run_actions alone.

@@ -1,21 +1,40 @@
 """The page of a run as a part of its admin."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from django.contrib.admin.utils import unquote
 from django.http import HttpRequest, HttpResponse
-from django.utils.translation import gettext_lazy as _
 
 from django_runstore.admin.addresses import admin_segment, run_url
+from django_runstore.admin.read_only import database_of
+from django_runstore.admin.run_page.attempts import AttemptsSection
+from django_runstore.admin.run_page.documents import DocumentsSection
 from django_runstore.admin.run_page.fields import RunFields
+from django_runstore.admin.run_page.journal import JournalSection
+from django_runstore.admin.run_page.ownership import OwnershipSection
+from django_runstore.admin.run_page.sections import PageOf, Section, shown
+from django_runstore.admin.situation import situation_of
+from django_runstore.clocks import clock_for
 from django_runstore.display_text import printable
 
-if TYPE_CHECKING:
-    from django_runstore.models import Run
+SECTIONS: Sequence[Section] = (
+    OwnershipSection(),
+    AttemptsSection(),
+    JournalSection(),
+    DocumentsSection(),
+)
 
 
 class RunPage(RunFields):
-    """Shows one run."""
+    """
+    Shows one run: what it is doing, its columns, and its history in sections.
+
+    To show other sections, or some of your own, subclass and set ``run_sections``.
+    """
+
+    run_sections: ClassVar[Sequence[Section]] = SECTIONS
 
     fieldsets: ClassVar = (
         (
@@ -23,33 +42,17 @@ class RunPage(RunFields):
             {
                 "fields": (
                     "whole_id",
-                    ("status", "handler", "queue", "priority"),
-                    ("lineage", "parent", "code_version"),
-                    ("failure_count", "recovery_count", "waiting", "wakes"),
-                )
-            },
-        ),
-        (
-            _("Ownership"),
-            {
-                "fields": (
-                    ("owner", "heartbeat", "owner_fence"),
+                    ("status_badge", "handler", "queue", "priority"),
+                    ("whole_lineage", "parent", "code_version"),
+                    ("owner", "heartbeat", "progressed", "owner_fence"),
                     ("claimant", "claimed", "fence"),
-                    "ownership",
-                )
-            },
-        ),
-        (_("Journal"), {"fields": ("notes", "journal")}),
-        (
-            _("Times"),
-            {
-                "fields": (
                     ("created", "available", "started", "finished"),
-                    ("progressed", "deadline", "cancel_requested"),
-                )
+                    ("waiting", "wakes", "deadline", "cancel_requested"),
+                    ("failure_count", "recovery_count", "concurrency_key"),
+                ),
+                "classes": ("runstore-columns",),
             },
         ),
-        (_("Data"), {"fields": ("progress", "error", "result", "state")}),
     )
 
     def change_view(
@@ -58,7 +61,7 @@ class RunPage(RunFields):
         object_id: str,
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 - as changelist_view
+    ) -> Any:  # noqa: ANN401 - Django's own type is a union that says no more
         """Show a run whose id may be a pair of dots; its title is short whatever the id."""
         segment = admin_segment(object_id)
         context = {"subtitle": printable(unquote(segment))} | (extra_context or {})
@@ -67,13 +70,21 @@ class RunPage(RunFields):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Add what the buttons on top of the page need."""
-        run: Run = context["original"]
-        context["history_url"] = run_url(run.run_id, self.admin_site, "history")
+        """Add what stands around the columns."""
+        run = context["original"]
+        using = database_of(run)
+        now_ms = math.floor(clock_for(using).now_ms())
+        page = PageOf(run, using, request, now_ms, self.admin_site)
+        context |= {
+            "run_name": printable(run.run_id),
+            "history_url": run_url(run.run_id, self.admin_site, "history"),
+            "run_situation": situation_of(run, using),
+            "run_sections": [shown(section, page) for section in self.run_sections],
+        }
         return super().render_change_form(request, context, *args, **kwargs)
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
-    ) -> Any:  # noqa: ANN401 - as changelist_view
-        """Show who asked the run to stop."""
+    ) -> Any:  # noqa: ANN401 - as change_view
+        """Show what people had done to the run."""
         return super().history_view(request, admin_segment(object_id), extra_context)
