@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from django_runstore.errors import (
+    CursorExpired,
     InvalidRun,
     JournalError,
     RunConstraint,
@@ -28,6 +29,7 @@ from django_runstore.snapshots import (
     RunRow,
     RunSnapshot,
     TransitionGuard,
+    Waiting,
 )
 from django_runstore.states import RunStatus
 from django_runstore.unset import UNSET
@@ -41,6 +43,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "UNSET",
     "ClaimedRun",
+    "CursorExpired",
     "InvalidRun",
     "Journal",
     "JournalError",
@@ -58,6 +61,7 @@ __all__ = [
     "RunStore",
     "RunStoreError",
     "TransitionGuard",
+    "Waiting",
     "handler",
 ]
 

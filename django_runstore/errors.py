@@ -179,3 +179,16 @@ class Compacted(JournalError):  # noqa: N818 - the name is part of the API
     """The entries after this cursor are deleted; begin with the checkpoint."""
 
     code = "compacted"
+
+
+class CursorExpired(RunStoreError):  # noqa: N818 - the name is part of the API
+    """
+    The changes cannot be followed on from this cursor; start over with ``after=None``.
+
+    The database has another identity than the one the cursor was made in, or has not come as
+    far: it was restored, rotated, or is another database. What was built from the changes so
+    far may hold what never happened here; build it anew. ``detail["reason"]`` is ``identity``
+    or ``ahead``.
+    """
+
+    code = "cursor_expired"

@@ -184,6 +184,27 @@ class Duplicate:
     status: Literal["committed"] = "committed"
 
 
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The run is recorded as waiting; it is still the caller's until it is suspended."""
+
+    code: ClassVar[str] = "parked"
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """The run waits no more; a suspended one can be claimed now."""
+
+    code: ClassVar[str] = "woken"
+
+
+@dataclass(frozen=True, slots=True)
+class NotWaiting:
+    """The run was not waiting, or had ended; nothing changed."""
+
+    code: ClassVar[str] = "not_waiting"
+
+
 ClaimLoss: TypeAlias = NotFound | AlreadyClaimed | HeartbeatFresh | SnapshotChanged
 ClaimOutcome: TypeAlias = Claimed | ClaimLoss
 ClaimAndOwnOutcome: TypeAlias = Activated | ClaimLoss | EvidenceRequired
@@ -196,3 +217,5 @@ BatchHeartbeatOutcome: TypeAlias = Updated | FenceLost | NotFound | Unconfirmed
 TransitionOutcome: TypeAlias = Transitioned | FenceLost | NotFound | GuardFailed
 CancelOutcome: TypeAlias = CancelRequested | AlreadyRequested | NotFound | Terminal
 EmitOutcome: TypeAlias = Accepted | Duplicate
+ParkOutcome: TypeAlias = Parked | FenceLost | NotFound
+WakeOutcome: TypeAlias = Woken | NotWaiting | NotFound

@@ -6,6 +6,7 @@ facts about its columns and never their text.
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 from django_runstore.durable import (
@@ -18,7 +19,7 @@ from django_runstore.durable import (
 from django_runstore.errors import RunDecodeFailed
 from django_runstore.models import Run
 from django_runstore.owners import OwnerId
-from django_runstore.snapshots import CancelAcknowledgement, RunRow
+from django_runstore.snapshots import CancelAcknowledgement, RunRow, Waiting
 from django_runstore.states import RunStatus
 
 _COULD_NOT_DECODE: Final = "could not decode run row"
@@ -92,6 +93,26 @@ def decode_run(operation: str, run: Run) -> RunRow:
             },
         )
     return _build(operation, columns, owner, claim)
+
+
+def decode_waiting(operation: str, run_id: str, columns: Mapping[str, Any]) -> Waiting:
+    """
+    Check the four columns of a wait and return them as a value.
+
+    Raises:
+        RunDecodeFailed: a column has a wrong type or range.
+    """
+    reason, wake_at_ms, token, request = (
+        columns[f"waiting_{part}"] for part in ("reason", "wake_at_ms", "token", "request")
+    )
+    if (
+        is_durable_text(reason)
+        and (wake_at_ms is None or safe_integer(wake_at_ms) is not None)
+        and (token is None or is_durable_text(token))
+        and (request is None or _is_json(request))
+    ):
+        return Waiting(reason, wake_at_ms, token, request)
+    raise RunDecodeFailed(operation, _COULD_NOT_DECODE, {"run_id": run_id, "stage": "row-schema"})
 
 
 def _fits_schema(columns: dict[str, Any]) -> bool:

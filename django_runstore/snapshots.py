@@ -11,6 +11,7 @@ from typing import Literal
 
 from django_runstore.owners import OwnerId
 from django_runstore.states import RunStatus
+from django_runstore.unset import UNSET, UnsetType
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,71 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """
+    What a run waits for.
+
+    Attributes:
+        reason: Of an open vocabulary, such as ``timer`` or ``approval``; at most 512 bytes.
+        wake_at_ms: When it wakes by itself; ``None`` for not by itself.
+        token: What the one who wakes it is asked to show.
+        request_json: What the wait declared about itself, as JSON text.
+    """
+
+    reason: str
+    wake_at_ms: int | None = None
+    token: str | None = field(default=None, repr=False)
+    request_json: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRun:
+    """A run that waits, without its state."""
+
+    run_id: str
+    waiting: Waiting
+    cancel_requested_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunChange:
+    """
+    That a run is no longer as it was: read it again, or forget it when ``deleted``.
+
+    Attributes:
+        revision: The number of the change. It rises with every change of the same run.
+    """
+
+    run_id: str
+    revision: int
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """
+    The latest change of each run that has changed, one page of them, in the order to follow.
+
+    Attributes:
+        cursor: Where to go on, also after an empty page. Opaque; keep it as it is.
+        has_more: The next page is there already.
+    """
+
+    changes: tuple[RunChange, ...]
+    cursor: str
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RotatedIdentity:
+    """What ``RunStore.rotate_identity`` did: the new identity, and how much was stamped anew."""
+
+    identity: str
+    runs: int
+    tombstones: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimedRun:
     """A run that ``claim_many`` made the caller the owner of; pass ``fence`` to every write."""
 
@@ -120,7 +186,8 @@ class OwnedTransition:
 
     Attributes:
         fence: The grant the caller owns the run under.
-        available_at_ms: When a suspended run may be claimed again; the store's clock by default.
+        available_at_ms: When a suspended run may be claimed again; ``None`` for not before
+            somebody wakes it, omitted for now.
         counts_failure: Add one to ``failure_count``.
         counts_recovery: Add one to ``recovery_count`` (a worker or host was lost).
         note: Appended to the run's own stream in the same transaction.
@@ -133,7 +200,7 @@ class OwnedTransition:
     guard: TransitionGuard | None = None
     result_json: str | None = field(default=None, repr=False)
     error_json: str | None = field(default=None, repr=False)
-    available_at_ms: int | None = None
+    available_at_ms: int | UnsetType | None = UNSET
     counts_failure: bool = False
     counts_recovery: bool = False
     note: RunNote | None = None

@@ -5,6 +5,8 @@ from django.db import migrations, models
 
 import django_runstore.models.constraints
 import django_runstore.models.fields
+from django_runstore.db.operations import InstallTriggers
+from django_runstore.db.revision_tables import create_revision_tables, drop_revision_tables
 from django_runstore.db.storage import tune_run_table
 
 
@@ -250,6 +252,26 @@ class Migration(migrations.Migration):
                         db_default=0, default=0, verbose_name="next ownership sequence"
                     ),
                 ),
+                (
+                    "revision",
+                    models.BigIntegerField(
+                        db_default=0,
+                        default=0,
+                        editable=False,
+                        help_text="The number of the latest change; beats and progress are no changes.",
+                        verbose_name="revision",
+                    ),
+                ),
+                (
+                    "revision_xid",
+                    models.BigIntegerField(
+                        db_default=0,
+                        default=0,
+                        editable=False,
+                        help_text="PostgreSQL: which transaction made the latest change.",
+                        verbose_name="writing transaction",
+                    ),
+                ),
                 ("progress_json", models.TextField(blank=True, null=True, verbose_name="progress")),
                 ("result_json", models.TextField(blank=True, null=True, verbose_name="result")),
                 ("error_json", models.TextField(blank=True, null=True, verbose_name="error")),
@@ -318,9 +340,20 @@ class Migration(migrations.Migration):
                         name="runstore_run_cancelling",
                     ),
                     models.Index(
-                        condition=models.Q(("waiting_reason__isnull", False)),
-                        fields=["waiting_reason", "waiting_wake_at_ms"],
+                        condition=models.Q(
+                            ("status__in", ("pending", "running", "suspended")),
+                            ("waiting_reason__isnull", False),
+                        ),
+                        fields=["waiting_reason", "waiting_wake_at_ms", "run_id"],
                         name="runstore_run_waiting_idx",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("status__in", ("pending", "running", "suspended")),
+                            ("waiting_reason__isnull", False),
+                        ),
+                        fields=["waiting_wake_at_ms", "run_id"],
+                        name="runstore_run_waiting_any",
                     ),
                     models.Index(fields=["created_at_ms", "run_id"], name="runstore_run_newest"),
                     models.Index(
@@ -356,6 +389,7 @@ class Migration(migrations.Migration):
                         fields=["recovery_count"],
                         name="runstore_run_recovering",
                     ),
+                    models.Index(fields=["revision_xid", "revision"], name="runstore_run_changes"),
                 ],
                 "constraints": [
                     models.CheckConstraint(
@@ -753,6 +787,46 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="RunTombstone",
+            fields=[
+                (
+                    "run_id",
+                    django_runstore.models.fields.DurableTextField(
+                        primary_key=True, serialize=False, verbose_name="run"
+                    ),
+                ),
+                ("revision", models.BigIntegerField(verbose_name="revision")),
+                (
+                    "revision_xid",
+                    models.BigIntegerField(default=0, verbose_name="writing transaction"),
+                ),
+            ],
+            options={
+                "verbose_name": "run tombstone",
+                "verbose_name_plural": "run tombstones",
+                "db_table": "runstore_run_tombstone",
+                "managed": False,
+                "base_manager_name": "objects",
+            },
+        ),
+        migrations.CreateModel(
+            name="StoreIdentity",
+            fields=[
+                ("id", models.PositiveSmallIntegerField(primary_key=True, serialize=False)),
+                (
+                    "identity",
+                    django_runstore.models.fields.DurableTextField(verbose_name="identity"),
+                ),
+            ],
+            options={
+                "verbose_name": "store identity",
+                "verbose_name_plural": "store identities",
+                "db_table": "runstore_store_identity",
+                "managed": False,
+                "base_manager_name": "objects",
+            },
+        ),
+        migrations.CreateModel(
             name="JournalCheckpoint",
             fields=[
                 (
@@ -1067,4 +1141,8 @@ class Migration(migrations.Migration):
         migrations.RunPython(
             tune_run_table, migrations.RunPython.noop, hints={"model_name": "run"}
         ),
+        migrations.RunPython(
+            create_revision_tables, drop_revision_tables, hints={"model_name": "run"}
+        ),
+        InstallTriggers(),
     ]

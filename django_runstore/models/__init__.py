@@ -7,6 +7,7 @@ from django_runstore.models.journal import (
     JournalEntry,
     JournalGeneration,
 )
+from django_runstore.models.revisions import RunTombstone, StoreIdentity
 from django_runstore.models.run import Run
 from django_runstore.models.supervisor import SupervisorProcess
 
@@ -17,5 +18,7 @@ __all__ = [
     "JournalEntry",
     "JournalGeneration",
     "Run",
+    "RunTombstone",
+    "StoreIdentity",
     "SupervisorProcess",
 ]

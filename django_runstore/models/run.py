@@ -32,6 +32,8 @@ CLAIM_COLUMNS: Final = ("claim_host_id", "claim_pid", "claim_nonce", "claimed_at
 _RUNNING: Final = Q(status=RunStatus.RUNNING)
 _CLAIMABLE: Final = Q(status__in=CLAIMABLE_STATUSES)
 _SETTLED: Final = Q(status__in=TERMINAL_STATUSES)
+# A settled run keeps what it was waiting for, as a record, and waits no more.
+_WAITING: Final = Q(waiting_reason__isnull=False, status__in=LIVE_STATUSES)
 
 
 def _time(verbose_name: "_StrPromise", *, null: bool = True) -> "models.BigIntegerField[Any, Any]":
@@ -123,6 +125,22 @@ class Run(ReadOnlyModel):
     progressed_at_ms = _time(_("progressed at (ms)"))
     journal_seq = _count(_("next journal sequence"))
     ownership_seq = _count(_("next ownership sequence"))
+
+    # Set by triggers alone (db/triggers.py), whoever writes the row.
+    revision = models.BigIntegerField(
+        _("revision"),
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text=_("The number of the latest change; beats and progress are no changes."),
+    )
+    revision_xid = models.BigIntegerField(
+        _("writing transaction"),
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text=_("PostgreSQL: which transaction made the latest change."),
+    )
 
     progress_json = _wide(_("progress"))
     result_json = _wide(_("result"))
@@ -263,10 +281,16 @@ class Run(ReadOnlyModel):
                 name="runstore_run_cancelling",
                 condition=Q(cancel_requested_at_ms__isnull=False, status__in=LIVE_STATUSES),
             ),
+            # In the order in which runs wake, down to the tie: for one reason, and for all.
             models.Index(
-                fields=["waiting_reason", "waiting_wake_at_ms"],
+                fields=["waiting_reason", "waiting_wake_at_ms", "run_id"],
                 name="runstore_run_waiting_idx",
-                condition=Q(waiting_reason__isnull=False),
+                condition=_WAITING,
+            ),
+            models.Index(
+                fields=["waiting_wake_at_ms", "run_id"],
+                name="runstore_run_waiting_any",
+                condition=_WAITING,
             ),
             # The lists of the admin, newest first. Ascending and read backwards: what is new then
             # goes to the end of its group, where a page is filled before it is split. A run is
@@ -299,6 +323,8 @@ class Run(ReadOnlyModel):
                 name="runstore_run_recovering",
                 condition=Q(recovery_count__gt=0, status__in=LIVE_STATUSES),
             ),
+            # Of all runs, settled ones too: their ending is a change that followers wait for.
+            models.Index(fields=["revision_xid", "revision"], name="runstore_run_changes"),
         ]
 
     def __str__(self) -> str:

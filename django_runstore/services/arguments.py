@@ -22,13 +22,14 @@ from django_runstore.evidence import EvidenceKind, LivenessEvidence
 from django_runstore.owners import OwnerId
 from django_runstore.snapshots import RunRow, RunSnapshot, TransitionGuard
 from django_runstore.states import RunStatus
+from django_runstore.unset import UNSET, UnsetType
 
 OWNER_FIELDS: Final = ("host_id", "pid", "nonce")
 
 _CONTRACT: Final = "violates the durable contract"
 _TEXT: Final = "must be well-formed durable text"
 _TIMESTAMP: Final = "must be a non-negative safe integer"
-_LARGEST_QUEUE_BYTES: Final = 512
+_LARGEST_INDEXED_BYTES: Final = 512
 _MOST_OBSERVED: Final = 16
 _LARGEST_OBSERVED_BYTES: Final = 2_048
 _SMALLEST_PRIORITY: Final = -(2**31)
@@ -55,11 +56,11 @@ def label(operation: str, value: object, field: str) -> str:
     return text(operation, value, field)
 
 
-def queue(operation: str, value: object) -> str:
-    """Admit the name of a queue: an identifier that fits into an index entry beside a run id."""
+def indexed_text(operation: str, value: object, field: str) -> str:
+    """Admit an identifier that fits into an index entry beside a run id, as a queue has to."""
     admitted = durable_text(value)
-    if admitted is None or len(admitted.encode()) > _LARGEST_QUEUE_BYTES:
-        refuse(operation, "queue", f"{_TEXT} of at most {_LARGEST_QUEUE_BYTES} bytes")
+    if admitted is None or len(admitted.encode()) > _LARGEST_INDEXED_BYTES:
+        refuse(operation, field, f"{_TEXT} of at most {_LARGEST_INDEXED_BYTES} bytes")
     return admitted
 
 
@@ -74,6 +75,11 @@ def timestamp(operation: str, value: object, field: str = "now_ms") -> int:
 def optional_timestamp(operation: str, value: object, field: str) -> int | None:
     """Admit a timestamp or nothing."""
     return None if value is None else timestamp(operation, value, field)
+
+
+def unset_or_timestamp(operation: str, value: object, field: str) -> int | UnsetType | None:
+    """Admit a timestamp, nothing, or that nothing was said."""
+    return UNSET if value is UNSET else optional_timestamp(operation, value, field)
 
 
 def within_skew(

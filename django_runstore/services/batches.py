@@ -30,6 +30,7 @@ from django_runstore.services import arguments, door
 from django_runstore.services.facts import Fact
 from django_runstore.services.leasing import Leasing
 from django_runstore.services.locked_run import LOCKED_COLUMNS, LockedRun, locked_run
+from django_runstore.services.parking import NOT_WAITING
 from django_runstore.services.twin import twin
 from django_runstore.snapshots import ClaimedRun, RunRow
 from django_runstore.states import CLAIMABLE_STATUSES, RunStatus
@@ -38,13 +39,6 @@ _log = logging.getLogger("django_runstore.services")
 
 LARGEST_CLAIM: Final = 1_000
 _PAIR: Final = 2
-
-NOT_WAITING: Final[Mapping[str, Any]] = {
-    "waiting_reason": None,
-    "waiting_wake_at_ms": None,
-    "waiting_token": None,
-    "waiting_request": None,
-}
 
 _ANSWERS: Final[Mapping[pulse_statements.Beat, BatchHeartbeatOutcome]] = {
     "beaten": Updated(),

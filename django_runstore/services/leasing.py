@@ -130,7 +130,7 @@ class Leasing(StoreCore):
         holder = arguments.owner(operation, owner)
         grant = arguments.fence(operation, fence)
         reading = self._reading(operation, now_ms, {"run_id": identifier})
-        changes: dict[str, object] = {"recovery_count": 0}
+        changes: dict[str, object] = {}
         if progress_json is not None:
             changes["progress_json"] = arguments.optional_json(
                 operation, progress_json, "progress_json"
@@ -146,6 +146,10 @@ class Leasing(StoreCore):
             decision = self._decide(row, row.lease, AskGuard(holder, grant))
             if isinstance(decision.answer, Refused) or not row.is_owned_by(holder, grant):
                 return FenceLost()
+            if row.recovery_count:
+                # Only then: progress is no change of a run that followers would want to see,
+                # and this column is one.
+                changes["recovery_count"] = 0
             self._apply(operation, row, {**changes, "progressed_at_ms": reading()})
             return Updated()
 

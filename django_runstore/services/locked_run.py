@@ -27,6 +27,7 @@ LOCKED_COLUMNS: Final = (
     "cancel_requested_at_ms",
     "recovery_count",
     "failure_count",
+    "waiting_reason",
     "journal_seq",
     "ownership_seq",
 )
@@ -48,6 +49,7 @@ class LockedRun:
     cancel_requested_at_ms: int | None
     recovery_count: int
     failure_count: int
+    waiting_reason: str | None
     journal_seq: int
     ownership_seq: int
 

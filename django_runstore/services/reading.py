@@ -69,7 +69,7 @@ class Reading(StoreCore):
         ordinal = _ancestry(operation, round_ordinal, safe_integer)
         columns = {
             "handler": arguments.label(operation, handler, "handler"),
-            "queue": arguments.queue(operation, queue),
+            "queue": arguments.indexed_text(operation, queue, "queue"),
             "priority": arguments.priority(operation, priority),
             "available_at_ms": arguments.optional_timestamp(
                 operation, available_at_ms, "available_at_ms"

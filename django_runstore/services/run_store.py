@@ -3,13 +3,17 @@
 from django_runstore.services.batches import Batches
 from django_runstore.services.cancelling import Cancelling
 from django_runstore.services.claiming import Claiming
+from django_runstore.services.following import Following
 from django_runstore.services.leasing import Leasing
+from django_runstore.services.parking import Parking
 from django_runstore.services.reading import Reading
 from django_runstore.services.settling import Settling
 from django_runstore.services.taking_over import TakingOver
 
 
-class RunStore(Reading, Cancelling, Claiming, TakingOver, Batches, Leasing, Settling):
+class RunStore(
+    Reading, Cancelling, Claiming, TakingOver, Batches, Leasing, Settling, Parking, Following
+):
     """
     Durable runs with exactly one owner at a time. Spec: run-store 4.
 

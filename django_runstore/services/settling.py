@@ -28,6 +28,7 @@ from django_runstore.services.locked_run import LockedRun
 from django_runstore.services.twin import twin
 from django_runstore.snapshots import OwnedTransition, RunNote, TransitionGuard
 from django_runstore.states import RunStatus, is_terminal_run_status
+from django_runstore.unset import UNSET, UnsetType
 
 R = TypeVar("R", OwnedTransition, RunNote)
 
@@ -43,7 +44,7 @@ class _Move:
     to_status: RunStatus
     guard: TransitionGuard
     columns: Mapping[str, Any]
-    available_at_ms: int | None = None
+    available_at_ms: int | UnsetType | None = UNSET
     counts_failure: bool = False
     counts_recovery: bool = False
     note: RunNote | None = None
@@ -70,18 +71,22 @@ class Settling(StoreCore):
         guard: TransitionGuard | None = None,
         *,
         fence: int | None = None,
+        available_at_ms: int | UnsetType | None = UNSET,
     ) -> TransitionOutcome:
         """
         Save, suspend or settle a run that ``owner`` runs. Spec: run-store 4.3 transition_owned.
 
         ``running`` keeps owner and heartbeat (a save). Any other status gives the run up:
-        suspended runs are claimable at once, terminal ones never again.
+        terminal runs are never claimable again, suspended ones at once unless said otherwise.
+        What the run waits for is left as it is, see ``park``.
 
         Args:
             to_status: Any status but ``pending``.
             state_json: Replaces the whole state; ``None`` keeps it.
             guard: ``cancel_requested`` ``"absent"`` or ``"present"``, judged in the same write.
             fence: The grant this ownership began with; checked too when given.
+            available_at_ms: When a suspended run may be claimed by ``claim_many``; ``None``
+                for not before somebody wakes it, omitted for now.
 
         Returns:
             ``Transitioned``: done.
@@ -98,8 +103,9 @@ class Settling(StoreCore):
             columns["state_json"] = arguments.state(operation, state_json, {"run_id": identifier})
         condition = arguments.guard(operation, guard)
         grant = arguments.fence(operation, fence)
-        move = _Move(identifier, grant, status, condition, columns)
         door.note(run_id=identifier, owner_host_id=holder.host_id, to=str(status))
+        due = arguments.unset_or_timestamp(operation, available_at_ms, "available_at_ms")
+        move = _Move(identifier, grant, status, condition, columns, due)
 
         now_ms = self._now(operation)
 
@@ -204,7 +210,7 @@ class Settling(StoreCore):
         columns = lease_columns(Lease(fence=row.fence))
         columns["finished_at_ms"] = now_ms if is_terminal_run_status(move.to_status) else None
         if move.to_status == RunStatus.SUSPENDED:
-            due = now_ms if move.available_at_ms is None else move.available_at_ms
+            due = now_ms if move.available_at_ms is UNSET else move.available_at_ms
             columns["available_at_ms"] = due
         return columns
 
@@ -237,7 +243,7 @@ def _admit(operation: str, line: object) -> _Move:
         to_status=arguments.target_status(operation, value.to_status),
         guard=arguments.guard(operation, value.guard),
         columns=columns,
-        available_at_ms=arguments.optional_timestamp(
+        available_at_ms=arguments.unset_or_timestamp(
             operation, value.available_at_ms, "available_at_ms"
         ),
         counts_failure=arguments.flag(operation, value.counts_failure, "counts_failure"),

@@ -11,6 +11,7 @@ from django_runstore.handlers.execution import Completed, Failed, Interrupted
 from django_runstore.snapshots import OwnedTransition, RunNote, TransitionGuard
 from django_runstore.states import RunStatus
 from django_runstore.supervision.protocol import Finished
+from django_runstore.unset import UNSET
 
 WORKER_LOST: Final = "runstore.worker.lost"
 PUT_BACK: Final = "runstore.run.put_back"
@@ -145,7 +146,7 @@ def first_choice(ending: Ending, budget: RecoveryBudget, now_ms: int) -> OwnedTr
             return _to(ending, RunStatus.CANCELLED, guard=_A_REQUEST)
         case Interrupted(reason):
             spins = ending.is_unasked or reason in _TRIED_LATER
-            later = now_ms + RETRY_LATER_MS if spins else None
+            later = now_ms + RETRY_LATER_MS if spins else UNSET
             note = RunNote(PUT_BACK, {"reason": reason, **_exit_payload(ending)})
             return _to(
                 ending, RunStatus.SUSPENDED, guard=_NO_REQUEST, available_at_ms=later, note=note

@@ -75,7 +75,18 @@ def _no_transitions(_owner: object, transitions: Iterable[OwnedTransition]) -> d
 _DEFAULTS: Final[Mapping[str, Callable[..., Any]]] = {
     **{
         operation: _fails(operation)
-        for operation in ("create", "get", "lineage", "latest_round", "request_cancel_lineage")
+        for operation in (
+            "create",
+            "get",
+            "lineage",
+            "latest_round",
+            "request_cancel_lineage",
+            "waiting",
+            "changes",
+            "identity",
+            "revision",
+            "rotate_identity",
+        )
     },
     **{
         operation: _answers(NotFound())
@@ -89,12 +100,15 @@ _DEFAULTS: Final[Mapping[str, Callable[..., Any]]] = {
             "transition_owned",
             "steal",
             "save_progress",
+            "park",
+            "wake",
         )
     },
     "activate": _answers(ClaimLost()),
     "abandon_claim": _answers(ClaimLost()),
     "acknowledge_cancel": _answers(outcome=False),
     "claim_many": _answers(()),
+    "waiting_runs": _answers(()),
     "heartbeat_many": _no_heartbeats,
     "transition_many": _no_transitions,
 }

@@ -28,6 +28,7 @@ OWNED_OPERATIONS = {
     "compact",
     "emit_durable",
     "heartbeat",
+    "park",
     "reconfirm",
     "recover_claim",
     "save_progress",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django_runstore import TransitionGuard
+from django_runstore import TransitionGuard, Waiting
 from django_runstore.services import RunStore
 from django_runstore.snapshots import OwnedTransition, RunNote
 from tests.conformance.world import A, B, P, fresh_evidence, running
@@ -89,7 +89,11 @@ SINGLE = {
             state_json="{}",
             guard=TransitionGuard(),
             fence=None,
+            available_at_ms=None,
         ),
+        call("park", run_id="run", waiting=Waiting("timer", 1), owner=A, fence=None),
+        call("wake", run_id="run"),
+        call("waiting", run_id="run"),
         call(
             "steal",
             run_id="run",
@@ -131,4 +135,15 @@ OWN = {
     )
 }
 
-CALLS = SINGLE | OWN
+# Not about one run.
+LISTS = {
+    item.operation: item
+    for item in (
+        call("waiting_runs", reason=None, due_before_ms=None, cancel_requested=None, limit=10),
+        call("changes", after=None, limit=10),
+    )
+}
+
+CALLS = SINGLE | OWN | LISTS
+
+WITHOUT_ARGUMENTS = ("identity", "revision", "rotate_identity")

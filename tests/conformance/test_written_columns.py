@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from django_runstore import Waiting
 from tests.conformance.raw import update_raw
 from tests.conformance.world import (
     NO_CLAIM,
@@ -51,16 +52,32 @@ def world(world: World) -> World:
 
 
 @pytest.fixture
-def written(world: World) -> Callable[[Callable[[], Any], str], dict[str, Any]]:
-    """Run an operation, check its outcome, and give the columns that it changed."""
+def written(world: World) -> Callable[..., dict[str, Any]]:
+    """
+    Run an operation, check its outcome, and give the columns that it changed.
 
-    def run(operation: Callable[[], Any], code: str) -> dict[str, Any]:
-        before = world.columns()
+    Unless it is a beat or progress it is one change, in one update of the row, and the
+    database has stamped the row so.
+    """
+
+    def run(operation: Callable[[], Any], code: str, *, is_change: bool = True) -> dict[str, Any]:
+        before, counted = world.columns(), world.store.revision()
         assert operation().code == code
         after = world.columns()
-        return {name: after[name] for name in after if after[name] != before[name]}
+        assert world.store.revision() == counted + is_change
+        assert after["revision"] == (counted + 1 if is_change else before["revision"])
+        return difference(before, after)
 
     return run
+
+
+def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """What an operation wrote: the stamp is the database's doing."""
+    return {
+        name: after[name]
+        for name in after
+        if after[name] != before[name] and name not in {"revision", "revision_xid"}
+    }
 
 
 def own(world: World) -> None:
@@ -171,7 +188,9 @@ def test_steal(world: World, written):
 @pytest.mark.parametrize("operation", ["heartbeat", "reconfirm"])
 def test_a_beat(world: World, written, operation):
     own(world)
-    columns = written(lambda: getattr(world.store, operation)("run", A, 1_500), "updated")
+    columns = written(
+        lambda: getattr(world.store, operation)("run", A, 1_500), "updated", is_change=False
+    )
     assert columns == {"heartbeat_at_ms": 1_500}
 
 
@@ -231,11 +250,62 @@ def test_save_progress(world: World, written):
     }
 
 
+def test_progress_alone(world: World, written):
+    own(world)
+    world.store.save_progress("run", A, fence=1, progress_json="1")
+    columns = written(
+        lambda: world.store.save_progress("run", A, fence=1, progress_json='"half"', now_ms=1_200),
+        "updated",
+        is_change=False,
+    )
+    assert columns == {"progress_json": '"half"', "progressed_at_ms": 1_200}
+
+
+def test_park(world: World, written):
+    own(world)
+    columns = written(
+        lambda: world.store.park("run", Waiting("signal", None, None, "[]"), A, fence=1), "parked"
+    )
+    assert columns == {
+        "waiting_reason": "signal",
+        "waiting_wake_at_ms": None,
+        "waiting_token": None,
+        "waiting_request": "[]",
+    }
+
+
+NOT_WAITING = {
+    "waiting_reason": None,
+    "waiting_wake_at_ms": None,
+    "waiting_token": None,
+    "waiting_request": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("available_at_ms", "written_at_ms"),
+    [(None, 7_000), (9_000, 7_000), (7_000, None), (6_999, None)],
+)
+def test_wake_of_a_suspended_run(world: World, written, available_at_ms, written_at_ms):
+    own(world)
+    world.store.transition_owned("run", A, "suspended", available_at_ms=available_at_ms)
+    world.clock.set(7_000)
+    columns = written(lambda: world.store.wake("run"), "woken")
+    available = {} if written_at_ms is None else {"available_at_ms": written_at_ms}
+    assert columns == changed(NOT_WAITING, available)
+
+
+def test_wake_of_a_running_run(world: World, written):
+    own(world)
+    assert written(lambda: world.store.wake("run"), "woken") == NOT_WAITING
+
+
 def test_claim_many(world: World):
     before = world.columns()
     (claimed,) = world.store.claim_many(A, 1, code_version="v2")
     after = world.columns()
-    columns = {name: after[name] for name in after if after[name] != before[name]}
+    columns = difference(before, after)
+    assert after["revision"] == before["revision"] + 1
     assert claimed.fence == 1
     assert columns == changed(
         owner_columns(A, 1_000, 1),
@@ -245,10 +315,7 @@ def test_claim_many(world: World):
         fence=1,
         ownership_seq=2,
         code_version="v2",
-        waiting_reason=None,
-        waiting_wake_at_ms=None,
-        waiting_token=None,
-        waiting_request=None,
+        **NOT_WAITING,
     )
     assert claimed.run == world.store.get("run")
 

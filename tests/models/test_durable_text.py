@@ -66,8 +66,8 @@ def test_the_longest_ids_fit_every_index_that_has_them(store):
     longest = [incompressible(seed) for seed in range(3)]
     parent, run_id, lineage = longest
     assert {len(text.encode()) for text in longest} == {2_048}
-    queue = incompressible(4, 170)
-    assert len(queue.encode()) == 512
+    queue, reason = incompressible(4, 170), incompressible(6, 170)
+    assert {len(text.encode()) for text in (queue, reason)} == {512}
     store.create(parent, "{}")
     store.create(
         run_id,
@@ -78,9 +78,7 @@ def test_the_longest_ids_fit_every_index_that_has_them(store):
         queue=queue,
         handler=incompressible(5),
     )
-    Run.unguarded.filter(pk=run_id).update(
-        waiting_reason=incompressible(6), waiting_wake_at_ms=2**53 - 1
-    )
+    Run.unguarded.filter(pk=run_id).update(waiting_reason=reason, waiting_wake_at_ms=2**53 - 1)
     assert store.get(run_id).lineage_id == lineage
 
 

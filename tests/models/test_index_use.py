@@ -43,6 +43,19 @@ ROWS = {
             "owner_fence": "1",
         },
     ),
+    "waiting": (
+        20_000,
+        {
+            "status": "'suspended'",
+            "waiting_reason": "(ARRAY['timer', 'approval'])[1 + n % 2]",
+            "waiting_wake_at_ms": "CASE WHEN n % 3 > 0 THEN n END",
+        },
+    ),
+    # What they had been waiting for when they were settled.
+    "ended": (
+        20_000,
+        {"status": "'completed'", "waiting_reason": "'timer'", "waiting_wake_at_ms": "n"},
+    ),
     "claimed": (
         10,
         {
@@ -116,7 +129,7 @@ CLAIMABLE = {
 }
 
 
-def test_settled_runs_are_in_the_indexes_of_the_admin_only(crowd: None, db: None):
+def test_settled_runs_are_in_the_indexes_of_the_admin_and_of_changes_only(crowd: None, db: None):
     admins = {"newest", "by_status", "by_handler", "by_queue", "finished"}
     with connection.cursor() as cursor:
         cursor.execute(
@@ -125,7 +138,7 @@ def test_settled_runs_are_in_the_indexes_of_the_admin_only(crowd: None, db: None
             [SETTLED // 4],
         )
         large = {name for (name,) in cursor.fetchall()}
-    assert large - KEY == {f"runstore_run_{name}" for name in admins}
+    assert large - KEY == {f"runstore_run_{name}" for name in (*admins, "changes")}
 
 
 @pytest.mark.parametrize(
@@ -186,3 +199,40 @@ def test_a_scrape_reads_the_indexes_of_what_is_not_settled(store: RunStore):
     used = indexes_of(plans(lambda: list(RunGauges().collect())))
     assert "runstore_run_running" in used
     assert used <= CLAIMABLE | {"runstore_run_running"}
+
+
+@pytest.mark.parametrize(
+    ("filters", "index"),
+    [
+        ({}, "runstore_run_waiting_any"),
+        ({"due_before_ms": 15_000}, "runstore_run_waiting_any"),
+        ({"reason": "approval"}, "runstore_run_waiting_idx"),
+        ({"reason": "timer", "due_before_ms": 15_000}, "runstore_run_waiting_idx"),
+        ({"reason": "timer", "cancel_requested": False}, "runstore_run_waiting_idx"),
+    ],
+    ids=str,
+)
+def test_waiting_runs_are_read_in_the_order_in_which_they_wake(store: RunStore, filters, index):
+    nodes = plans(lambda: store.waiting_runs(**filters, limit=50))
+    assert indexes_of(nodes) == {index}
+    assert "Sort" not in {node["Node Type"] for node in nodes}
+
+
+@pytest.mark.parametrize("seen", [0, 50_000])
+def test_a_page_of_changes_reads_the_index_of_changes_and_sorts_no_more_than_a_page(
+    store: RunStore, seen
+):
+    after = store.changes(limit=10).cursor
+    identity, xid, revision = after.split(".")
+    after = f"{identity}.{xid}.{int(revision) + seen}"
+    nodes = plans(lambda: store.changes(after, limit=500))
+    assert "runstore_run_changes" in indexes_of(nodes)
+    assert {name for name in indexes_of(nodes) if name.startswith("runstore_run_")} <= {
+        "runstore_run_changes",
+        "runstore_run_pkey",
+        "runstore_run_tombstone_changes",
+    }
+    (scan,) = [node for node in nodes if node.get("Index Name") == "runstore_run_changes"]
+    assert "Filter" not in scan
+    assert "ROW(revision_xid, revision) > ROW(" in scan["Index Cond"]
+    assert "pg_snapshot_xmin" in scan["Index Cond"]

@@ -15,6 +15,7 @@ from django_runstore.supervision.endings import (
     report_of,
     second_choice,
 )
+from django_runstore.unset import UNSET
 
 PLENTY = RecoveryBudget(used=0, allowed=5)
 KILLED = WorkerExit(-9)
@@ -59,7 +60,7 @@ def test_a_failure_is_stored_and_counted_whether_or_not_it_was_to_be_cancelled()
 @pytest.mark.parametrize("reason", ["draining", "stopping", "lease_lapsed", "not_started"])
 def test_an_interrupted_run_is_put_back_at_once_and_counts_nothing(reason):
     chosen = choose(Interrupted(reason))
-    assert (chosen.to_status, chosen.available_at_ms) == ("suspended", None)
+    assert (chosen.to_status, chosen.available_at_ms) == ("suspended", UNSET)
     assert not chosen.counts_failure
     assert not chosen.counts_recovery
     assert chosen.note.payload == {"reason": reason}

@@ -12,7 +12,18 @@ from django_runstore.testing.stubs import StubRunStore
 
 A = OwnerId("host", 1, "nonce")
 
-FAILING = ("create", "get", "lineage", "latest_round", "request_cancel_lineage")
+FAILING = (
+    "create",
+    "get",
+    "lineage",
+    "latest_round",
+    "request_cancel_lineage",
+    "waiting",
+    "changes",
+    "identity",
+    "revision",
+    "rotate_identity",
+)
 ANSWERS = {
     "request_cancel": NotFound(),
     "claim": NotFound(),
@@ -27,6 +38,9 @@ ANSWERS = {
     "abandon_claim": ClaimLost(),
     "acknowledge_cancel": False,
     "claim_many": (),
+    "park": NotFound(),
+    "wake": NotFound(),
+    "waiting_runs": (),
 }
 
 
