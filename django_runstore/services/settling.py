@@ -103,8 +103,8 @@ class Settling(StoreCore):
             columns["state_json"] = arguments.state(operation, state_json, {"run_id": identifier})
         condition = arguments.guard(operation, guard)
         grant = arguments.fence(operation, fence)
-        door.note(run_id=identifier, owner_host_id=holder.host_id, to=str(status))
         due = arguments.unset_or_timestamp(operation, available_at_ms, "available_at_ms")
+        door.note(run_id=identifier, owner_host_id=holder.host_id, to=str(status))
         move = _Move(identifier, grant, status, condition, columns, due)
 
         now_ms = self._now(operation)

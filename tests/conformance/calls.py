@@ -146,4 +146,9 @@ LISTS = {
 
 CALLS = SINGLE | OWN | LISTS
 
-WITHOUT_ARGUMENTS = ("identity", "revision", "rotate_identity")
+# Their answers tell of all changes before them, so two of them are never equal.
+TELLING_ALL = {"changes", "rotate_identity", "revision"}
+
+# What has no argument cannot be refused one.
+WITHOUT_ARGUMENTS = {name: call(name) for name in ("identity", "revision", "rotate_identity")}
+EVERY = CALLS | WITHOUT_ARGUMENTS

@@ -45,6 +45,11 @@ UNCOUNTED = {
     "request_cancel_lineage",
     "acknowledge_cancel",
     "save_progress",
+    "park",
+    "wake",
+    "waiting",
+    "waiting_runs",
+    "changes",
 }
 
 

@@ -18,8 +18,8 @@ from django_runstore.outcomes import Claimed, NotFound, Transitioned
 from django_runstore.services import door
 from django_runstore.services.twin import twin
 from django_runstore.testing import FakeClock
-from tests.conformance.calls import CALLS
-from tests.conformance.world import A, B, P, World, tables
+from tests.conformance.calls import CALLS, TELLING_ALL
+from tests.conformance.world import A, B, P, World, unnumbered_tables
 from tests.metrics.recorder import Recorder
 
 SERVICES = (RunStore, Journal)
@@ -155,7 +155,7 @@ def test_listening_adds_no_statement(db, settings, operation):
 
 
 @pytest.mark.parametrize("faulty", FAULTY)
-@pytest.mark.parametrize("operation", sorted(CALLS))
+@pytest.mark.parametrize("operation", sorted(CALLS.keys() - TELLING_ALL))
 def test_a_faulty_exporter_changes_no_answer_and_no_write(db, settings, operation, faulty):
     results = []
     for exporters in ([], [faulty]):
@@ -165,10 +165,7 @@ def test_a_faulty_exporter_changes_no_answer_and_no_write(db, settings, operatio
         world = World()
         world.active(A)
         answer = CALLS[operation].on(world.store)
-        runs, entries = tables()
-        for entry in entries:
-            del entry["id"]
-        results.append((answer, runs, entries))
+        results.append((answer, unnumbered_tables()))
 
     assert results[0] == results[1]
 
