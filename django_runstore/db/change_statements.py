@@ -49,14 +49,14 @@ class FoundChanges:
 # Transactions below the snapshot's xmin have all ended: what they committed is in the snapshot,
 # and nothing can join them. One still running may have drawn a lower revision than others that
 # have committed, and a reader who had gone past it would never come back for it. Rows are
-# therefore read by transaction first. Superseded tombstones are told after the limit: an
-# anti-join before it could make the planner read the whole table of runs.
+# therefore read by transaction first. Whether a tombstone's id lives again is asked after the
+# limit, and not with EXISTS: the planner could make of either a look at the whole table.
 _POSTGRESQL: Final = """
 SELECT i.identity,
        %(xid)s >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint
            AND current_setting('transaction_isolation') = 'read committed',
        c.run_id, c.revision_xid, c.revision, c.deleted,
-       c.deleted AND EXISTS (SELECT FROM runstore_run AS r WHERE r.run_id = c.run_id)
+       c.deleted AND (SELECT true FROM runstore_run AS r WHERE r.run_id = c.run_id)
   FROM runstore_store_identity AS i
   LEFT JOIN LATERAL (
        (SELECT run_id, revision_xid, revision, false AS deleted FROM runstore_run

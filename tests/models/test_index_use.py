@@ -1,18 +1,17 @@
 """On PostgreSQL, a hundred thousand settled runs cost the hot queries nothing."""
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from django_runstore import OwnerId, RunStore
 from django_runstore.models import Run
 from django_runstore.prometheus import RunGauges
 from django_runstore.supervision import Sweeper
 from django_runstore.testing import FakeClock
+from tests.models.plans import indexes_of, plans
 
 pytestmark = pytest.mark.postgres("its planner is what is asked")
 
@@ -42,19 +41,6 @@ ROWS = {
             "fence": "1",
             "owner_fence": "1",
         },
-    ),
-    "waiting": (
-        20_000,
-        {
-            "status": "'suspended'",
-            "waiting_reason": "(ARRAY['timer', 'approval'])[1 + n % 2]",
-            "waiting_wake_at_ms": "CASE WHEN n % 3 > 0 THEN n END",
-        },
-    ),
-    # What they had been waiting for when they were settled.
-    "ended": (
-        20_000,
-        {"status": "'completed'", "waiting_reason": "'timer'", "waiting_wake_at_ms": "n"},
     ),
     "claimed": (
         10,
@@ -88,38 +74,6 @@ def crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 @pytest.fixture
 def store(crowd: None, db: None) -> RunStore:
     return RunStore(clock=FakeClock(NOW))
-
-
-def plans(action: Callable[[], Any]) -> list[dict[str, Any]]:
-    """Every node of the plans of the statements about runs that ``action`` makes."""
-    with CaptureQueriesContext(connection) as captured:
-        action()
-    nodes: list[dict[str, Any]] = []
-    for query in captured:
-        sql = query["sql"].strip()
-        if "runstore_run" in sql and sql.startswith(("SELECT", "(SELECT", "UPDATE", "WITH")):
-            nodes += explained(sql)
-    assert nodes
-    return nodes
-
-
-def explained(sql: str) -> list[dict[str, Any]]:
-    with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN (FORMAT JSON) " + sql.replace("%", "%%"))
-        (answer,) = cursor.fetchone()
-    document = json.loads(answer) if isinstance(answer, str) else answer
-    pending, nodes = [document[0]["Plan"]], []
-    while pending:
-        node = pending.pop()
-        nodes.append(node)
-        pending += node.get("Plans", [])
-    return nodes
-
-
-def indexes_of(nodes: list[dict[str, Any]]) -> set[str]:
-    scanned = [node["Node Type"] for node in nodes if node.get("Relation Name") == "runstore_run"]
-    assert "Seq Scan" not in scanned
-    return {node["Index Name"] for node in nodes if "Index Name" in node}
 
 
 KEY = {"runstore_run_pkey"}
@@ -199,40 +153,3 @@ def test_a_scrape_reads_the_indexes_of_what_is_not_settled(store: RunStore):
     used = indexes_of(plans(lambda: list(RunGauges().collect())))
     assert "runstore_run_running" in used
     assert used <= CLAIMABLE | {"runstore_run_running"}
-
-
-@pytest.mark.parametrize(
-    ("filters", "index"),
-    [
-        ({}, "runstore_run_waiting_any"),
-        ({"due_before_ms": 15_000}, "runstore_run_waiting_any"),
-        ({"reason": "approval"}, "runstore_run_waiting_idx"),
-        ({"reason": "timer", "due_before_ms": 15_000}, "runstore_run_waiting_idx"),
-        ({"reason": "timer", "cancel_requested": False}, "runstore_run_waiting_idx"),
-    ],
-    ids=str,
-)
-def test_waiting_runs_are_read_in_the_order_in_which_they_wake(store: RunStore, filters, index):
-    nodes = plans(lambda: store.waiting_runs(**filters, limit=50))
-    assert indexes_of(nodes) == {index}
-    assert "Sort" not in {node["Node Type"] for node in nodes}
-
-
-@pytest.mark.parametrize("seen", [0, 50_000])
-def test_a_page_of_changes_reads_the_index_of_changes_and_sorts_no_more_than_a_page(
-    store: RunStore, seen
-):
-    after = store.changes(limit=10).cursor
-    identity, xid, revision = after.split(".")
-    after = f"{identity}.{xid}.{int(revision) + seen}"
-    nodes = plans(lambda: store.changes(after, limit=500))
-    assert "runstore_run_changes" in indexes_of(nodes)
-    assert {name for name in indexes_of(nodes) if name.startswith("runstore_run_")} <= {
-        "runstore_run_changes",
-        "runstore_run_pkey",
-        "runstore_run_tombstone_changes",
-    }
-    (scan,) = [node for node in nodes if node.get("Index Name") == "runstore_run_changes"]
-    assert "Filter" not in scan
-    assert "ROW(revision_xid, revision) > ROW(" in scan["Index Cond"]
-    assert "pg_snapshot_xmin" in scan["Index Cond"]
