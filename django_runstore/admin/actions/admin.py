@@ -66,6 +66,7 @@ class _Place:
 
     form_url: str
     back_url: str
+    run_name: str = ""
 
 
 def _list_action(action: RunAction) -> Callable[..., HttpResponse | None]:
@@ -181,7 +182,7 @@ class RunActions(ReadOnlyAdmin[Run]):
         if not self.may_perform(request, action, runs[0]):
             raise PermissionDenied
         page: Any = "lineage" if request.GET.get(BACK) == "lineage" else "change"
-        place = _Place("", run_url(run_id, self.admin_site, page))
+        place = _Place("", run_url(run_id, self.admin_site, page), printable(run_id))
         if request.method == "POST":
             return self._answer(request, action, runs, place)
         return self._confirm(request, action, runs, place)
@@ -224,6 +225,8 @@ class RunActions(ReadOnlyAdmin[Run]):
             "groups": groups,
             "runstore_site": self.admin_site,
             "is_anything_affected": any(group.is_affected for group in groups),
+            "run_name": place.run_name,
+            "run_page_url": place.back_url,
             "form_url": place.form_url,
             "back_url": place.back_url,
             "hidden": [
