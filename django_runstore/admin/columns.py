@@ -3,6 +3,7 @@
 from typing import Final
 
 from django.contrib import admin
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
@@ -35,18 +36,13 @@ class RunColumns(ReadOnlyAdmin[Run]):
 
     @admin.display(description=_("status"))
     def status_badge(self, run: Run) -> SafeString:
-        """Show the status in word and shape."""
-        return status_badge(run.status)
+        """Show the status in word and shape, and below it whether the run was asked to stop."""
+        return _stacked(status_badge(run.status), self.cancellation(run))
 
-    @admin.display(description=_("handler"))
-    def handler_name(self, run: Run) -> str:
-        """Name the handler, which may be as long as an id."""
-        return brief(run.handler) or "-"
-
-    @admin.display(description=_("queue"))
-    def queue_name(self, run: Run) -> str:
-        """Name the queue."""
-        return brief(run.queue)
+    @admin.display(description=_("handler / queue"))
+    def handler_and_queue(self, run: Run) -> SafeString:
+        """Name the handler, and below it the queue; both may be as long as an id."""
+        return _stacked(brief(run.handler) or "-", brief(run.queue))
 
     @admin.display(description=_("lineage / round"))
     def lineage(self, run: Run) -> str:
@@ -103,29 +99,32 @@ class RunColumns(ReadOnlyAdmin[Run]):
         said = f"{run.failure_count} / {run.recovery_count}"
         return attention_mark(said) if run.recovery_count >= CRASH_LOOP else said
 
-    @admin.display(description=_("cancellation"))
     def cancellation(self, run: Run) -> str:
         """Say whether the run was asked to stop, and whether its owner has heard of it."""
         if run.cancel_requested_at_ms is None:
-            return "-"
+            return ""
         asked = age(run.cancel_requested_at_ms, store_now_ms(run))
         if is_terminal_run_status(run.status):
-            return _now("asked %(age)s") % {"age": asked}
+            return _now("asked to stop %(age)s") % {"age": asked}
         if getattr(run, ACKNOWLEDGED, False):
-            return _now("asked %(age)s, stopping") % {"age": asked}
-        return _now("asked %(age)s, not heard yet") % {"age": asked}
+            return _now("asked to stop %(age)s, stopping") % {"age": asked}
+        return _now("asked to stop %(age)s, not heard yet") % {"age": asked}
 
     @admin.display(description=_("created"))
     def created_at_time(self, run: Run) -> SafeString | str:
         """Show a time of the store, short enough for a list."""
-        return time_of_day(run.created_at_ms)
+        return time_of_day(run.created_at_ms, store_now_ms(run))
 
-    @admin.display(description=_("started"))
-    def started_at_time(self, run: Run) -> SafeString | str:
-        """Show a time of the store, short enough for a list."""
-        return time_of_day(run.started_at_ms)
+    @admin.display(description=_("started / finished"))
+    def started_and_finished(self, run: Run) -> SafeString:
+        """Show two times of the store, short enough for a list."""
+        now_ms = store_now_ms(run)
+        finished = "" if run.finished_at_ms is None else time_of_day(run.finished_at_ms, now_ms)
+        return _stacked(time_of_day(run.started_at_ms, now_ms), finished)
 
-    @admin.display(description=_("finished"))
-    def finished_at_time(self, run: Run) -> SafeString | str:
-        """Show a time of the store, short enough for a list."""
-        return time_of_day(run.finished_at_ms)
+
+def _stacked(first: str, second: str) -> SafeString:
+    """Show two values in one cell, the second one below and in the background."""
+    if not second:
+        return format_html("{}", first)
+    return format_html('{}<div class="runstore-second">{}</div>', first, second)

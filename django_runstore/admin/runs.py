@@ -26,6 +26,7 @@ from django_runstore.admin.named_filters import (
     QueueFilter,
     WaitingFilter,
 )
+from django_runstore.admin.overview import RunOverview
 from django_runstore.admin.run_page import RunPage
 from django_runstore.admin.run_search import NEWEST, by_status, found_by, search_sections
 from django_runstore.models import Run
@@ -58,23 +59,20 @@ class RunList(KeysetChangeList):
 
 
 @admin.register(Run)
-class RunAdmin(LineagePage, RunPage, RunColumns):
+class RunAdmin(RunOverview, LineagePage, RunPage, RunColumns):
     """Newest first; found by the beginning of run id or lineage, or by handler."""
 
     list_display = (
         "name",
         "status_badge",
-        "handler_name",
-        "queue_name",
+        "handler_and_queue",
         "lineage",
         "owner",
         "heartbeat",
         "progress_age",
         "setbacks",
-        "cancellation",
         "created_at_time",
-        "started_at_time",
-        "finished_at_time",
+        "started_and_finished",
     )
     list_filter = (
         StatusFilter,

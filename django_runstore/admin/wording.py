@@ -69,24 +69,26 @@ def moment(ms: int | None) -> str:
         return _NOTHING
     if not 0 <= ms <= _LAST_MS_OF_9999:
         return f"{ms} ms"
-    return f"{date_format(_local(ms), 'Y-m-d H:i:s')}.{ms % 1000:03}"
+    return f"{date_format(local_time(ms), 'Y-m-d H:i:s')}.{ms % 1000:03}"
 
 
-def time_of_day(ms: int | None) -> SafeString | str:
-    """Write a time of the store to the second; the whole of it stands behind it."""
+def time_of_day(ms: int | None, now_ms: int) -> SafeString | str:
+    """Write a time of the store to the second, without the date of today; all of it is behind."""
     if ms is None or not 0 <= ms <= _LAST_MS_OF_9999:
         return moment(ms)
-    local = _local(ms)
+    local = local_time(ms)
+    is_today = local.date() == local_time(now_ms).date()
     return format_html(
         '<time datetime="{}" title="{} {}">{}</time>',
         local.isoformat(timespec="milliseconds"),
         moment(ms),
         local.tzname() or "",
-        date_format(local, "Y-m-d H:i:s"),
+        date_format(local, "H:i:s" if is_today else "Y-m-d H:i:s"),
     )
 
 
-def _local(ms: int) -> datetime:
+def local_time(ms: int) -> datetime:
+    """Give a time of the store, from 1970 to the end of year 9999, in the time zone in force."""
     at = datetime.fromtimestamp(ms // 1000, tz=UTC).replace(microsecond=ms % 1000 * 1000)
     try:
         return timezone.localtime(at)

@@ -11,6 +11,7 @@ from django_runstore.admin import addresses
 
 RUNS = "/admin/runstore/run/"
 ENTRIES = "/admin/runstore/journalentry/"
+OVERVIEW = f"{RUNS}overview/"
 
 
 def run_url(run_id, page="change"):

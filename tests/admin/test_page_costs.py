@@ -12,7 +12,7 @@ from django_runstore.models import JournalEntry
 from django_runstore.owners import OwnerId
 from django_runstore.states import RunStatus
 from django_runstore.testing import FakeClock
-from tests.admin.pages import ENTRIES, RUNS, entry_url, run_url
+from tests.admin.pages import ENTRIES, OVERVIEW, RUNS, entry_url, run_url
 
 pytestmark = pytest.mark.postgres("its planner is what is asked")
 
@@ -61,7 +61,7 @@ def year(django_db_setup, django_db_blocker):
 
 @pytest.fixture(autouse=True)
 def _now(monkeypatch):
-    for module in ("filters", "created_filter", "read_only"):
+    for module in ("filters", "created_filter", "read_only", "overview.figures"):
         monkeypatch.setattr(
             f"django_runstore.admin.{module}.clock_for", lambda _: FakeClock(crowd.NOW_MS)
         )
@@ -120,3 +120,12 @@ def test_an_entry_costs_what_it_shows(cost):
     assert found.whole == set()
     assert found.queries <= MOST_QUERIES
     assert found.buffers <= 50
+
+
+def test_the_overview_reads_no_whole_table(cost):
+    found = cost(OVERVIEW)
+    assert found.whole == set()
+    assert found.queries <= MOST_QUERIES
+    assert "runstore_run_finished" in found.indexes
+    # The runs of a day: one in 365 of those of a year, by an index that holds their status.
+    assert found.buffers <= MOST_BUFFERS
