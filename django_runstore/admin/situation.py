@@ -31,8 +31,8 @@ from django_runstore.supervision.sweeper import INTERVALS_UNCHANGED
 OVERDUE_AFTER_MS: Final = 60_000
 """A due run that nobody took for so long needs a look."""
 
-SLEEP: Final = "sleep"
-"""The waiting reason of a run that waits for nothing but a time."""
+SLEEPS: Final = frozenset({"sleep", "timer"})
+"""The waiting reasons of runs that wait for nothing but a time."""
 
 _MOST_COUNTED: Final = 100
 
@@ -236,7 +236,7 @@ def _waiting(look: _Look, reason: str) -> Situation:
         said = _("Waiting for %(reason)s, with no time at which it goes on by itself.")
         return Situation(SituationKind.WAITING, (said % values,), needs_attention=True)
     values["moment"] = look.until(wakes_at_ms) if wakes_at_ms > look.now_ms else moment(wakes_at_ms)
-    if reason == SLEEP:
+    if reason in SLEEPS:
         return Situation(SituationKind.SLEEPING, (_("Sleeping until %(moment)s.") % values,))
     said = _("Waiting for %(reason)s, until %(moment)s at the latest.")
     return Situation(SituationKind.WAITING, (said % values,))

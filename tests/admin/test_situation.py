@@ -170,10 +170,11 @@ class TestClaimed:
 
 
 class TestNotRunning:
-    def test_a_sleeping_run_says_until_when(self, tell, make):
+    @pytest.mark.parametrize("reason", ["sleep", "timer"])
+    def test_a_sleeping_run_says_until_when(self, tell, make, reason):
         run = make(suspended=True)
         wakes = START + 60_000
-        set_columns(run, waiting_reason="sleep", waiting_wake_at_ms=wakes, available_at_ms=wakes)
+        set_columns(run, waiting_reason=reason, waiting_wake_at_ms=wakes, available_at_ms=wakes)
         assert tell(run) == (
             "sleeping",
             "Sleeping until 1970-01-12 13:47:40.000 (in 60.0 s).",

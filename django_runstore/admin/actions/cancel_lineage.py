@@ -39,8 +39,8 @@ class CancelLineage(RunAction):
     meaning: ClassVar[Sequence[Words]] = (
         _(
             "Every round of the logical run that is not settled is asked, in one step: those "
-            "listed here, and any that is created before you confirm. Children and forks have "
-            "lineages of their own and are not asked."
+            "listed here, and any that is created before you confirm. Children and forks are "
+            "logical runs of their own and are not asked."
         ),
         *MEANING,
     )
