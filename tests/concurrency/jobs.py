@@ -6,6 +6,7 @@ Each job is a function of its arguments and returns what can be written as JSON.
 
 import json
 import os
+import random
 import sys
 import time
 from collections import Counter
@@ -15,11 +16,18 @@ import django
 
 django.setup()
 
-from django.db import connection  # noqa: E402 - Django has to be set up first
+from django.db import connection, transaction  # noqa: E402 - Django has to be set up first
 
-from django_runstore import LivenessEvidence, OwnerId, RunPersistenceFailed, RunStore  # noqa: E402
-from django_runstore.outcomes import Activated, Transitioned, Updated  # noqa: E402
-from django_runstore.snapshots import OwnedTransition  # noqa: E402
+from django_runstore import (  # noqa: E402
+    Journal,
+    LivenessEvidence,
+    OwnerId,
+    RunPersistenceFailed,
+    RunStore,
+)
+from django_runstore.events import JournalEvent  # noqa: E402
+from django_runstore.outcomes import Accepted, Activated, Transitioned, Updated  # noqa: E402
+from django_runstore.snapshots import OwnedTransition, RunNote  # noqa: E402
 from django_runstore.testing import FakeClock  # noqa: E402
 
 
@@ -106,6 +114,83 @@ def take_over_each(number: int, entered: str, run_ids: list[str], now_ms: int) -
             enter(entered, f"{row.run_id} {outcome.fence} {number}")
             mine.append(row.run_id)
     return mine
+
+
+def write_a_journal(number: int, run_id: str, times: int) -> list[str]:
+    """
+    Append to one stream in every way there is, some of it rolled back; give what was committed.
+
+    All writers are the same owner: what is raced for is the sequence and not the run.
+    """
+    store, journal, me = RunStore(), Journal(), owner(0)
+    fence = store.get(run_id).owner_fence
+    assert fence is not None
+    chance = random.Random(number)
+    kept: list[str] = []
+
+    def emit(name: str) -> None:
+        event = JournalEvent(run_id, f"writer-{number}", "written", name)
+        assert isinstance(journal.emit_durable(event, me, fence=fence), Accepted)
+
+    for turn in range(times):
+        name = f"{number}-{turn}"
+        match chance.choice(["event", "unfenced", "note", "several", "savepoint", "rolled back"]):
+            case "event":
+                emit(name)
+                kept.append(name)
+            case "unfenced":
+                event = JournalEvent(run_id, "observer", "written", name)
+                assert isinstance(journal.emit_durable_unfenced(event), Accepted)
+                kept.append(name)
+            case "note":
+                note = RunNote("noted", {"name": name})
+                ending = OwnedTransition(run_id, fence, "running", note=note)
+                assert store.transition_many(me, [ending]) == {run_id: Transitioned()}
+                kept.append(name)
+            case "several":
+                with transaction.atomic():
+                    emit(f"{name}-a")
+                    emit(f"{name}-b")
+                kept += [f"{name}-a", f"{name}-b"]
+            case "savepoint":
+                with transaction.atomic():
+                    emit(f"{name}-a")
+                    with transaction.atomic():
+                        emit(f"{name}-rolled back")
+                        transaction.set_rollback(True)
+                    emit(f"{name}-b")
+                kept += [f"{name}-a", f"{name}-b"]
+            case "rolled back":
+                with transaction.atomic():
+                    emit(f"{name}-rolled back")
+                    transaction.set_rollback(True)
+    return kept
+
+
+def observe(number: int, run_id: str, companion: str, times: int, create_at: int) -> list[int]:
+    """Append unfenced events to a run that one of the observers creates meanwhile."""
+    journal = Journal()
+    sequences: list[int] = []
+    for turn in range(times):
+        if turn == create_at:
+            RunStore().create(run_id, "{}")
+        event = JournalEvent(run_id, f"observer-{number}", "seen", turn, companion=companion)
+        receipt = journal.emit_durable_unfenced(event)
+        assert isinstance(receipt, Accepted)
+        sequences.append(receipt.seq)
+    return sequences
+
+
+def say_first(number: int, run_id: str, identities: int) -> list[str]:
+    """Try to be the first to say each of some things; give how each ended."""
+    journal = Journal()
+    answers = []
+    for identity in range(identities):
+        event = JournalEvent(
+            run_id, "first", "said", number, source_seq=identity, dedupe="identity"
+        )
+        answers.append(journal.emit_durable_unfenced(event).code)
+    return answers
 
 
 def enter(path: str, line: str) -> None:

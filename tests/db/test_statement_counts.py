@@ -7,8 +7,9 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from django_runstore import InvalidRun, RunSnapshot
+from django_runstore import InvalidRun, Journal, RunSnapshot
 from django_runstore.snapshots import OwnedTransition, RunNote
+from tests.conformance.journal.sample import event
 from tests.conformance.world import A, B, P, World, fresh_evidence, running
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -68,6 +69,28 @@ def settlements(note: RunNote | None = None) -> list[OwnedTransition]:
 
 LOCK_ROW, WRITE_ROW, FACTS, NOTE = 1, 1, 1, 1
 TAKE = LOCK_ROW + WRITE_ROW + FACTS
+# Where the stream ends, and the entry; a known identity is looked up before.
+ENDS, ENTRY, KNOWN = 1, 1, 1
+# NOTIFY, and the lock of a stream without a row.
+NOTICE = {"sqlite": 0, "postgresql": 1}[connection.vendor]
+LOCK_STREAM = {"sqlite": 0, "postgresql": 1}[connection.vendor]
+FLOOR = 1
+
+
+def journal_of(world: World) -> Journal:
+    return Journal(clock=world.clock, arbiter=world.arbiter)
+
+
+def emitted(world: World) -> None:
+    world.active(A)
+    for number in range(3):
+        journal_of(world).emit_durable(event(source_seq=number), A)
+
+
+def folded(world: World) -> None:
+    emitted(world)
+    journal_of(world).checkpoint("run", 2, {}, A)
+
 
 WRITES = {
     "create": Case(nothing, lambda w: w.store.create("run", "{}"), 1),
@@ -126,6 +149,40 @@ WRITES = {
         lambda w: w.store.transition_many(A, settlements(RunNote("seen", {}))),
         LOCK_ROW + 30 * WRITE_ROW + FACTS + NOTE,
     ),
+    "emit_durable": Case(
+        lambda w: w.active(A),
+        lambda w: journal_of(w).emit_durable(event(), A),
+        LOCK_ROW + ENDS + WRITE_ROW + ENTRY + NOTICE,
+    ),
+    "emit_durable with a number": Case(
+        lambda w: w.active(A),
+        lambda w: journal_of(w).emit_durable(event(source_seq=9), A),
+        LOCK_ROW + KNOWN + ENDS + WRITE_ROW + ENTRY + NOTICE,
+    ),
+    "emit_durable of a duplicate": Case(
+        emitted, lambda w: journal_of(w).emit_durable(event(source_seq=1), A), LOCK_ROW + KNOWN
+    ),
+    "emit_durable_unfenced": Case(
+        lambda w: w.active(A),
+        lambda w: journal_of(w).emit_durable_unfenced(event(companion="audit")),
+        LOCK_ROW + ENDS + ENTRY + NOTICE,
+    ),
+    "emit_durable_unfenced of a duplicate": Case(
+        emitted, lambda w: journal_of(w).emit_durable_unfenced(event(source_seq=1)), KNOWN
+    ),
+    "emit_durable_unfenced for nobody": Case(
+        nothing,
+        lambda w: journal_of(w).emit_durable_unfenced(event()),
+        LOCK_ROW + LOCK_STREAM + ENDS + ENTRY + NOTICE,
+    ),
+    "checkpoint": Case(
+        emitted,
+        lambda w: journal_of(w).checkpoint("run", 2, {}, A),
+        LOCK_ROW + FLOOR + ENTRY + WRITE_ROW,
+    ),
+    # The checkpoint, a batch read, kept, deleted and an empty one read; older checkpoints and
+    # this one.
+    "compact": Case(folded, lambda w: journal_of(w).compact("run", A), LOCK_ROW + 1 + 4 + 2),
 }
 READS = {
     "get": lambda w: w.store.get("a"),

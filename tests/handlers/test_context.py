@@ -27,6 +27,7 @@ ENTRY_POINTS = {
     "check": lambda context: context.check(),
     "save": lambda context: context.save({"n": 9}),
     "progress": lambda context: context.progress(0.9),
+    "log": lambda context: context.log("seen"),
 }
 
 

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from django_runstore import RunStore
-from django_runstore.errors import DatabaseFailure, RunPersistenceFailed
+from django_runstore.errors import DatabaseFailure, RunPersistenceFailed, SinkFailed
 from django_runstore.handlers import RunHandle, RunInterrupted
 from django_runstore.handlers.execution import (
     LARGEST_ERROR_BYTES,
@@ -156,8 +156,9 @@ def test_an_exception_without_readable_text_is_still_a_failure():
 
 
 @pytest.mark.parametrize("code", ["busy", "io", "unknown"])
-def test_a_save_that_the_database_failed_puts_the_run_back(code):
-    error = RunPersistenceFailed("transition_owned", "database operation failed")
+@pytest.mark.parametrize("kind", [RunPersistenceFailed, SinkFailed])
+def test_a_save_or_log_that_the_database_failed_puts_the_run_back(kind, code):
+    error = kind("transition_owned", "database operation failed")
     error.__cause__ = DatabaseFailure(code)
     assert run_function(raising(error)) == Interrupted("database_unavailable")
 

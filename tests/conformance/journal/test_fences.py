@@ -150,6 +150,18 @@ def test_an_arbiter_that_fails_is_a_failed_guard(prepared, world, act, code, mon
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_guard_that_failed_with_io_lets_go_of_the_connection():
+    world = World()
+    world.active(A)
+    with pytest.raises(SinkFailed):
+        Journal(clock=world.clock, arbiter=Failing(FAILURES["unknown"])).emit_durable(event(), A)
+    assert connection.connection is not None
+    with pytest.raises(SinkFailed):
+        Journal(clock=world.clock, arbiter=Failing(FAILURES["io"])).emit_durable(event(), A)
+    assert connection.connection is None
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_guard_that_was_busy_is_asked_again(monkeypatch):
     world = World()
     world.active(A)
