@@ -27,12 +27,11 @@ from django_runstore.db.boundary import drop_lost_connection
 from django_runstore.db.failures import classify, describe
 from django_runstore.models import Run, SupervisorProcess
 from django_runstore.states import CLAIMABLE_STATUSES, LIVE_STATUSES, RunStatus
-from django_runstore.supervision.presence import INTERVAL_MS
+from django_runstore.supervision.presence import silent_before_ms
 
 _log = logging.getLogger("django_runstore.prometheus")
 
 _MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
-_SILENT_AFTER_MS: Final = 3 * INTERVAL_MS
 
 
 class RunGauges(Collector):
@@ -116,7 +115,7 @@ class RunGauges(Collector):
     def _of_supervisors(self) -> Iterator[Metric]:
         at_work = (
             SupervisorProcess.objects.using(self._using)
-            .filter(pulsed_at_ms__gte=self._now_ms() - _SILENT_AFTER_MS)
+            .filter(pulsed_at_ms__gte=silent_before_ms(self._now_ms()))
             .order_by()
             .values("is_draining")
             .annotate(number=Count("pk"), room=Sum("capacity"))
@@ -166,7 +165,7 @@ _GAUGES: Final = {
     "runstore_cancel_requested_runs": "Runs that were asked to stop and are not settled.",
     "runstore_due_runs": "Runs that could be claimed now, by queue.",
     "runstore_oldest_due_seconds": "How long the longest due run of a queue has waited.",
-    "runstore_supervisors": "Supervisors that described themselves within half a minute.",
+    "runstore_supervisors": "Supervisors that have lately said that they are there.",
     "runstore_supervisors_capacity": "How many runs those that do not drain execute at once.",
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from django.db import Error as DjangoError
 from django.db import connections
 
+from django_runstore import conf
 from django_runstore.db.failures import describe
 
 if TYPE_CHECKING:
@@ -26,6 +27,15 @@ LEAVE_WITHIN_MS: Final = 2_000
 """How long its end waits for its row to go."""
 
 _DATABASE_ERRORS: Final = (DjangoError, OSError)
+
+
+def silent_before_ms(now_ms: int) -> int:
+    """
+    Give the time of the last word after which a supervisor no longer counts as at work.
+
+    Late by what it takes to notice a dead one anyway, and by the pause between two words.
+    """
+    return now_ms - conf.current().lease.stale_after_ms - INTERVAL_MS
 
 
 class Presence:

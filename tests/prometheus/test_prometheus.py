@@ -20,6 +20,7 @@ from tests.conformance.world import A, B, C, World
 
 NOW = 100_000
 D = OwnerId("host-b", 104, "owner-d")
+SILENT_BEFORE = 60_000  # And less the 10 s between two descriptions.
 STALE_BEFORE = 70_000  # NOW less the stale-after time of 30 s.
 
 standing_clock = FakeClock(NOW)
@@ -79,8 +80,8 @@ def crowd(db) -> World:
     world.store.request_cancel("settled", NOW)
     assert world.store.transition_owned("settled", A, "cancelled") == Transitioned()
     described(A, NOW, 3)
-    described(B, NOW - 30_000, 4)
-    described(C, NOW - 30_001, 5)
+    described(B, SILENT_BEFORE, 4)
+    described(C, SILENT_BEFORE - 1, 5)
     described(D, NOW, 6, is_draining=True)
     return world
 

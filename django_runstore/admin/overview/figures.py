@@ -7,14 +7,13 @@ from typing import Any, Final, NamedTuple
 
 from django.db.models import Count, F, QuerySet
 
-from django_runstore import conf
 from django_runstore.admin.attention import CONCERNS, Concern
 from django_runstore.clocks import clock_for
 from django_runstore.db.capped_counts import capped_counts
 from django_runstore.db.waiting_queues import WaitingQueue, waiting_queues
 from django_runstore.models import Run, SupervisorProcess
 from django_runstore.states import LIVE_STATUSES, RunStatus
-from django_runstore.supervision.presence import INTERVAL_MS
+from django_runstore.supervision.presence import silent_before_ms
 
 HOURS: Final = 24
 HOUR_MS: Final = 3_600_000
@@ -123,11 +122,10 @@ def _settled_per_hour(runs: QuerySet[Run], now_ms: int) -> list[Hour]:
 
 
 def _supervisors(using: str, now_ms: int) -> list[SupervisorLine]:
-    # Late by what it takes to notice a dead one anyway, and by the pauses of its messages.
-    silent_before_ms = now_ms - conf.current().lease.stale_after_ms - INTERVAL_MS
+    silent_before = silent_before_ms(now_ms)
     rows: Any = SupervisorProcess.objects.using(using).raw(_SUPERVISORS)
     return [
-        SupervisorLine(row, row.runs, _queues_of(row), row.pulsed_at_ms < silent_before_ms)
+        SupervisorLine(row, row.runs, _queues_of(row), row.pulsed_at_ms < silent_before)
         for row in rows
     ]
 
