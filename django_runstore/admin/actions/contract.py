@@ -31,6 +31,7 @@ COLUMNS: Final = (
     "claim_pid",
     "claim_nonce",
     "claimed_at_ms",
+    "fence",
     "available_at_ms",
     "waiting_reason",
     "waiting_wake_at_ms",

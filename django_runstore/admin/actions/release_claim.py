@@ -8,7 +8,6 @@ from typing import ClassVar, assert_never
 from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
-from django_runstore import conf
 from django_runstore.admin.actions.contract import (
     Acting,
     Answer,
@@ -17,14 +16,12 @@ from django_runstore.admin.actions.contract import (
     RunAction,
     Words,
     carry_out,
-    failed,
     gone,
 )
 from django_runstore.admin.evidence_words import doubt_in_words, evidence_in_words
-from django_runstore.admin.wording import moment
-from django_runstore.errors import RunNotFound, RunStoreError
+from django_runstore.admin.wording import claimant_identity, moment
 from django_runstore.evidence import LivenessEvidence
-from django_runstore.liveness import gather_claim_evidence
+from django_runstore.liveness import evidence_against
 from django_runstore.models import Run
 from django_runstore.outcomes import (
     ClaimChanged,
@@ -61,20 +58,14 @@ class ReleaseClaim(RunAction):
 
     def is_offered(self, run: Run, using: str) -> bool:
         """Offer it only on evidence."""
-        # Most runs have no fault; they are not looked into.
-        if run.claimed_at_ms is None:
-            return False
-        store = RunStore(using)
-        if not conf.current().lease.is_stale(run.claimed_at_ms, int(store.clock.now_ms())):
-            return False
-        return isinstance(_look(run.run_id, store), _Proven)
+        return isinstance(_look(run, RunStore(using)), _Proven)
 
     def preview(self, runs: Sequence[Run], store: RunStore) -> Sequence[Group]:
         """Show the evidence, or why there is none."""
         proven: list[Member] = []
         others: list[Member] = []
         for run in runs:
-            found = _look(run.run_id, store)
+            found = _look(run, store)
             if isinstance(found, Answer):
                 others.append(Member(run, str(found)))
             else:
@@ -87,9 +78,7 @@ class ReleaseClaim(RunAction):
     def perform(self, runs: Sequence[Run], acting: Acting) -> Iterator[Answer]:
         """Look again, and release what is still proven."""
         for run in runs:
-            # Outside the transaction that writes: looking reads, and on SQLite a transaction
-            # that has read cannot wait to write.
-            found = _look(run.run_id, acting.store)
+            found = _look(run, acting.store)
             yield carry_out(run, acting, self.label, partial(_release, found, acting.store))
 
 
@@ -113,23 +102,18 @@ class _Proven:
         }
 
 
-def _look(run_id: str, store: RunStore) -> _Proven | Answer:
+def _look(run: Run, store: RunStore) -> _Proven | Answer:
     """Gather evidence against the claimant of a run, or say why there is none."""
-    try:
-        row = store.get(run_id)
-    except RunNotFound:
-        return gone(run_id)
-    except RunStoreError as error:
-        return failed(run_id, error)
-    if row.claim is None or row.claimed_at_ms is None:
-        return Answer(run_id, _now("Nobody has a claim on it"), is_done=False)
+    claimant, claimed_at_ms = claimant_identity(run), run.claimed_at_ms
+    if claimant is None or claimed_at_ms is None:
+        return Answer(run.run_id, _now("Nobody has a claim on it"), is_done=False)
     observer = OwnerId.for_this_process()
-    evidence = gather_claim_evidence(row, observer, store.clock)
+    evidence = evidence_against(claimant, claimed_at_ms, observer, store.clock)
     if evidence is not None:
-        return _Proven(run_id, row.claimed_at_ms, row.fence, observer, evidence)
-    doubt = doubt_about(row.claim, row.claimed_at_ms, observer, store.clock)
+        return _Proven(run.run_id, claimed_at_ms, run.fence, observer, evidence)
+    doubt = doubt_about(claimant, claimed_at_ms, observer, store.clock)
     words = _now("Not provably abandoned")
-    return Answer(run_id, words, is_done=False, detail=doubt_in_words(doubt))
+    return Answer(run.run_id, words, is_done=False, detail=doubt_in_words(doubt))
 
 
 def _release(found: _Proven | Answer, store: RunStore) -> Answer:

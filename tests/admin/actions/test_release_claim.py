@@ -3,7 +3,7 @@ import os
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from django_runstore import OwnerId
+from django_runstore import OwnerId, RunPersistenceFailed
 from django_runstore.models import JournalEntry, Run
 from django_runstore.outcomes import ClaimChanged, ClaimFresh, LivenessUnconfirmed, NotFound
 from django_runstore.process_identity import host_scope
@@ -103,28 +103,28 @@ def test_a_lost_race_is_reported_in_words(releaser, abandoned, monkeypatch, outc
     assert said(releaser.post(act_url("release_claim", "a"))) == [words]
 
 
-def test_a_run_that_cannot_be_read_is_reported_by_its_code(releaser):
-    RunFactory.raw(
+def test_a_claim_on_a_row_that_cannot_be_read_is_released_too(releaser):
+    claimant = dead()
+    run = RunFactory.raw(
         run_id="a",
         state_json="not json",
-        claim_host_id="h",
-        claim_pid=1,
-        claim_nonce="n",
+        claim_host_id=claimant.host_id,
+        claim_pid=claimant.pid,
+        claim_nonce=claimant.nonce,
         claimed_at_ms=0,
     )
-    assert said(releaser.post(act_url("release_claim", "a"))) == ["Failed (decode_failed): a"]
+    (words,) = said(releaser.post(act_url("release_claim", "a")))
+    assert words.startswith("Claim released: a")
+    assert not is_claimed(run)
 
 
-def test_a_run_deleted_under_the_look_is_reported(releaser, abandoned, monkeypatch):
-    get = RunStore.get
+def test_a_failure_is_reported_by_its_code(releaser, abandoned, monkeypatch):
+    def fail(*_, **__):
+        raise RunPersistenceFailed("recover_claim", "database operation failed")
 
-    def vanish(store, run_id):
-        JournalEntry.unguarded.filter(run_id=run_id).delete()
-        Run.unguarded.filter(pk=run_id).delete()
-        return get(store, run_id)
-
-    monkeypatch.setattr(RunStore, "get", vanish)
-    assert said(releaser.post(act_url("release_claim", "a"))) == ["Not there any more: a"]
+    monkeypatch.setattr(RunStore, "recover_claim", fail)
+    assert said(releaser.post(act_url("release_claim", "a"))) == ["Failed (persistence_failed): a"]
+    assert not LogEntry.objects.exists()
 
 
 def test_other_permissions_are_not_enough(member, abandoned):
