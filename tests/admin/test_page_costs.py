@@ -104,6 +104,14 @@ def test_the_page_of_a_run_reads_no_whole_table(cost, run_id):
     assert found.buffers <= MOST_BUFFERS
 
 
+@pytest.mark.parametrize("run_id", ["settled-00050001", "running-00000007"])
+def test_the_page_of_a_lineage_costs_what_it_shows(cost, run_id):
+    found = cost(run_url(run_id, "lineage"))
+    assert found.whole == set()
+    assert found.queries <= MOST_QUERIES
+    assert found.buffers <= 50
+
+
 @pytest.mark.parametrize(
     "query",
     [{}, {"q": "settled-00050000"}, {"q": "settled-00050000", "stream": "own"}, {"q": "nobody"}],
