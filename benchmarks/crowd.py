@@ -10,7 +10,6 @@ from typing import Final
 
 from django.db import connection
 
-NOW_MS: Final = 1_800_000_000_000
 YEAR_MS: Final = 365 * 24 * 3_600_000
 HANDLERS: Final = 40
 QUEUES: Final = 8
@@ -24,10 +23,10 @@ _OWNED: Final = {
 }
 
 
-def _kinds(settled: int, live: int) -> dict[str, tuple[int, Mapping[str, str]]]:
+def _kinds(settled: int, live: int, now_ms: int) -> dict[str, tuple[int, Mapping[str, str]]]:
     step = YEAR_MS // settled
-    created = f"{NOW_MS - YEAR_MS} + n * {step}::bigint"
-    recent = f"{NOW_MS} - n * 1000::bigint"
+    created = f"{now_ms - YEAR_MS} + n * {step}::bigint"
+    recent = f"{now_ms} - n * 1000::bigint"
     return {
         "settled": (
             settled,
@@ -54,8 +53,8 @@ def _kinds(settled: int, live: int) -> dict[str, tuple[int, Mapping[str, str]]]:
                 "started_at_ms": recent,
                 "available_at_ms": recent,
                 # One in a hundred is silent, and one in fifty does not advance.
-                "heartbeat_at_ms": f"{NOW_MS} - CASE n % 100 WHEN 0 THEN 600000 ELSE 0 END",
-                "progressed_at_ms": f"{NOW_MS} - CASE n % 50 WHEN 1 THEN 7200000 ELSE 0 END",
+                "heartbeat_at_ms": f"{now_ms} - CASE n % 100 WHEN 0 THEN 600000 ELSE 0 END",
+                "progressed_at_ms": f"{now_ms} - CASE n % 50 WHEN 1 THEN 7200000 ELSE 0 END",
                 **_OWNED,
             },
         ),
@@ -83,7 +82,7 @@ def _kinds(settled: int, live: int) -> dict[str, tuple[int, Mapping[str, str]]]:
                 "status": "'pending'",
                 "created_at_ms": recent,
                 "available_at_ms": recent,
-                "cancel_requested_at_ms": str(NOW_MS - 3_600_000),
+                "cancel_requested_at_ms": str(now_ms - 3_600_000),
             },
         ),
         "claimed": (
@@ -95,16 +94,23 @@ def _kinds(settled: int, live: int) -> dict[str, tuple[int, Mapping[str, str]]]:
                 "claim_host_id": "'gone'",
                 "claim_pid": "1",
                 "claim_nonce": "'nonce'",
-                "claimed_at_ms": str(NOW_MS - 3_600_000),
+                "claimed_at_ms": str(now_ms - 3_600_000),
             },
         ),
     }
 
 
-def load(settled: int, live: int = 1_000) -> None:
-    """Fill the empty tables of the connection, three journal entries per run included."""
+def load(settled: int, live: int, now_ms: int) -> None:
+    """
+    Fill the empty tables of the connection, three journal entries per run included.
+
+    Args:
+        settled: Runs settled in the year before ``now_ms``, evenly.
+        live: As many pending runs, and as many running ones.
+        now_ms: The time that the pages will be read at.
+    """
     with connection.cursor() as cursor:
-        for kind, (count, columns) in _kinds(settled, live).items():
+        for kind, (count, columns) in _kinds(settled, live, now_ms).items():
             shared = {
                 "run_id": f"'{kind}-' || lpad(n::text, 8, '0')",
                 "state_json": "'{}'",

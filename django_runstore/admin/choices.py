@@ -13,13 +13,14 @@ MOST_OFFERED: Final = 100
 """Names per filter. A run of any other is found by the search, or by the name in the URL."""
 
 _REMEMBERED: Final = "_runstore_names"
+_LIVE: Final = "'pending', 'running', 'suspended'"
 _SETTLED: Final = "status IN ('completed', 'failed', 'cancelled')"
 _CLAIMABLE: Final = "status IN ('pending', 'suspended')"
 _SCANS: Final = (
     Scan("handler", _SETTLED),
     Scan("queue", _SETTLED),
     Scan("queue", _CLAIMABLE),
-    Scan("waiting_reason", "waiting_reason IS NOT NULL"),
+    Scan("waiting_reason", f"status IN ({_LIVE}) AND waiting_reason IS NOT NULL"),
 )
 
 
