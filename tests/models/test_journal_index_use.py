@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django_runstore import Journal
 from tests.conformance.journal.sample import event
 from tests.conformance.world import A, World
-from tests.models.test_index_use import explained
+from tests.models.plans import explained
 
 pytestmark = pytest.mark.postgres("its planner is what is asked")
 
