@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
+from django_runstore.display_text import printable
 from django_runstore.models.constraints import (
     HasBytes,
     all_null,
@@ -328,5 +329,5 @@ class Run(ReadOnlyModel):
         ]
 
     def __str__(self) -> str:
-        """Name the run."""
-        return str(self.run_id)
+        """Name the run on one line, as pages and their histories do; the id itself is ``pk``."""
+        return printable(self.run_id)

@@ -140,6 +140,13 @@ class TestHistory:
         operator.post(act_url("cancel_run", "a"))
         assert LogEntry.objects.get().change_message == "Cancel run: Ended before, as completed"
 
+    def test_an_id_that_would_turn_a_line_around_is_spelled_out_there(self, operator, page):
+        run = RunFactory(run_id="\u202etxt.exe")
+        operator.post(act_url("cancel_run", run.pk))
+        assert LogEntry.objects.get().object_repr == r"\u202etxt.exe"
+        for url in (run_url(run.pk, "history"), "/admin/"):
+            assert "\u202e" not in page(operator, url)
+
     def test_a_request_without_a_history_entry_is_not_made(self, operator, monkeypatch):
         run = RunFactory()
 
