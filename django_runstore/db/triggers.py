@@ -207,6 +207,8 @@ BEGIN
     RETURN NEW;
 END
 """
+# The journal of the deleted run is still there, and the new one goes on counting behind it.
+#
 # After the insert and not before: a delete of the same id that this insert had to wait for has
 # left its tombstone meanwhile, and may have drawn the higher number. Then the row draws again.
 _UNBURY_BODY: Final = """
@@ -217,6 +219,16 @@ BEGIN
         RETURNING revision INTO buried;
     IF buried > NEW.revision THEN
         UPDATE {schema}.runstore_run SET revision = 0 WHERE run_id = NEW.run_id;
+    END IF;
+    IF buried IS NOT NULL THEN
+        UPDATE {schema}.runstore_run
+           SET journal_seq = GREATEST(journal_seq,
+                   (SELECT MAX(seq) + 1 FROM {schema}.runstore_journal_entry
+                     WHERE run_id = NEW.run_id AND companion = '')),
+               ownership_seq = GREATEST(ownership_seq,
+                   (SELECT MAX(seq) + 1 FROM {schema}.runstore_journal_entry
+                     WHERE run_id = NEW.run_id AND companion = 'run-store'))
+         WHERE run_id = NEW.run_id;
     END IF;
     RETURN NULL;
 END

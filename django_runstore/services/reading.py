@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 from django.db.models import F
 
-from django_runstore.db.journal_statements import next_seq
+from django_runstore.db.journal_statements import first_sequences
 from django_runstore.durable import durable_text, safe_integer
 from django_runstore.errors import RunConstraint, RunNotFound
 from django_runstore.metrics import tallies
@@ -14,7 +14,6 @@ from django_runstore.querysets import RunQuerySet
 from django_runstore.rows import decode_run
 from django_runstore.services import arguments, door
 from django_runstore.services.core import StoreCore
-from django_runstore.services.facts import COMPANION, OWN_STREAM
 from django_runstore.services.twin import twin
 from django_runstore.snapshots import RunRow
 from django_runstore.states import RunStatus
@@ -105,9 +104,7 @@ class Reading(StoreCore):
                 lineage_id=lineage,
                 round_ordinal=ordinal,
                 state_json=state,
-                # Events may have come before the run, or be those of a deleted one of its id.
-                journal_seq=next_seq(identifier, OWN_STREAM),
-                ownership_seq=next_seq(identifier, COMPANION),
+                **first_sequences(self.using, identifier),
                 **columns,
             )
 

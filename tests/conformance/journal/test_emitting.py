@@ -148,16 +148,28 @@ def test_a_note_of_a_run_whose_count_lags_behind_its_stream_is_appended(world, j
     assert [entry.seq for entry in journal.entries("run").entries] == [0, 1, 2, 3, 4]
 
 
-def test_a_run_that_was_deleted_and_created_again_goes_on_counting(db):
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_run_that_was_deleted_and_created_again_goes_on_counting(db, compacted):
     first = World()
     first.active(A)
-    Journal(clock=first.clock, arbiter=first.arbiter).emit_durable(event(), A)
+    before = Journal(clock=first.clock, arbiter=first.arbiter)
+    for _ in range(3):
+        before.emit_durable(event(), A)
+    if compacted:
+        for seq, companion in ((2, ""), (1, "run-store")):
+            before.checkpoint("run", seq, {}, A, companion=companion)
+            before.compact("run", A, companion=companion)
     Run.unguarded.all().delete()
+
     second = World()
     second.active(B)
-    assert second.fact_names() == ["claimed", "activated"] * 2
-    emitted = Journal(clock=second.clock, arbiter=second.arbiter).emit_durable(event(), B)
-    assert emitted == Accepted(1, 1)
+    noted = OwnedTransition("run", 1, "running", note=RunNote("noted", {}))
+    second.store.transition_many(B, [noted])
+    after = Journal(clock=second.clock, arbiter=second.arbiter)
+    assert after.emit_durable(event(), B) == Accepted(4, 3)
+    assert [entry.seq for entry in after.entries("run", 2).entries] == [3, 4]
+    facts = after.entries("run", 1, companion="run-store").entries
+    assert [entry.seq for entry in facts] == [2, 3]
 
 
 @pytest.mark.parametrize("field", ["journal_seq", "source_seq"])
