@@ -1,5 +1,6 @@
 """The supervisors that are at work, for people to look at."""
 
+import json
 from typing import ClassVar
 
 from django.db import models
@@ -58,3 +59,9 @@ class SupervisorProcess(ReadOnlyModel):
     def owner(self) -> OwnerId:
         """The name under which it owns runs."""
         return OwnerId(self.host_id, self.pid, self.nonce)
+
+    @property
+    def queues(self) -> list[str] | None:
+        """The queues that it serves; None for all of them."""
+        found = json.loads(self.queues_json)
+        return found if isinstance(found, list) else None

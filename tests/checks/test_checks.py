@@ -61,6 +61,17 @@ class TestSettings:
         assert message.id == "runstore.E003"
         assert f"RUNSTORE['{key}']" in message.msg
 
+    @override_settings(RUNSTORE={"ADMIN_REDACTOR": "django_runstore.nowhere.redact"})
+    def test_a_redactor_of_the_admin_that_cannot_be_imported_is_an_error(self):
+        (message,) = checks.check_settings()
+        assert message.id == "runstore.E003"
+        assert "ADMIN_REDACTOR" in message.msg
+
+    @override_settings(RUNSTORE={"ADMIN_REDACTOR": 7})
+    def test_a_redactor_of_the_admin_is_a_dotted_path_or_nothing(self):
+        (message,) = checks.check_settings()
+        assert "must be a dotted path or None" in message.msg
+
     @override_settings(RUNSTORE={"EXPORTERS": ["django_runstore.metrics.logging"]})
     def test_an_exporter_that_cannot_be_made_is_an_error(self):
         (message,) = checks.check_settings()

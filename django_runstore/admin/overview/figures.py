@@ -1,6 +1,5 @@
 """The figures of the overview: four statements, each answered by an index, no counter table."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -125,11 +124,5 @@ def _supervisors(using: str, now_ms: int) -> list[SupervisorLine]:
     silent_before = silent_before_ms(now_ms)
     rows: Any = SupervisorProcess.objects.using(using).raw(_SUPERVISORS)
     return [
-        SupervisorLine(row, row.runs, _queues_of(row), row.pulsed_at_ms < silent_before)
-        for row in rows
+        SupervisorLine(row, row.runs, row.queues, row.pulsed_at_ms < silent_before) for row in rows
     ]
-
-
-def _queues_of(row: SupervisorProcess) -> list[str] | None:
-    queues = json.loads(row.queues_json)
-    return queues if isinstance(queues, list) else None
