@@ -29,7 +29,7 @@ def test_it_shows_a_picture_with_links_and_a_table_with_totals(viewer, page):
     line("line", 0, 1)
     RunFactory(run_id="child", parent_run_id="line-0", failed=True)
     text = page(viewer, lineage_url("line-1"))
-    drawing = text.partition('class="runstore-chart"')[2].partition("</svg>")[0]
+    drawing = text.partition('class="runstore-drawing"')[2].partition("</svg>")[0]
     assert set(links(drawing)) == {lineage_url(name) for name in ("line-0", "line-1", "child")}
     assert 'aria-current="page"' in drawing
     table = text.partition("<table>")[2]
@@ -42,7 +42,7 @@ def test_it_shows_a_picture_with_links_and_a_table_with_totals(viewer, page):
 def test_every_id_has_a_lineage_that_shows_it_safely(viewer, page, run_id):
     RunFactory(run_id=run_id)
     text = page(viewer, as_a_browser_asks(lineage_url(run_id)))
-    assert 'class="runstore-chart"' in text
+    assert 'class="runstore-drawing"' in text
     assert "<b>" not in text
     assert "\u202e" not in text
 
