@@ -1,11 +1,14 @@
 """The contract that users read is the contract that the code keeps."""
 
+import inspect
 import re
 from pathlib import Path
 
+from django_runstore import services
 from django_runstore.metrics import COUNTERS
 from django_runstore.metrics.contract import RUN_CLAIMS
 from django_runstore.prometheus import _GAUGES
+from django_runstore.services.door import Entry
 from tests.conformance.journal.test_metrics import CALLS as JOURNAL_CALLS
 from tests.conformance.test_spans import ATTRIBUTES, SUCCESSFUL
 
@@ -73,6 +76,18 @@ def test_the_spans_are_those_that_were_recorded():
         (f"Journal.{operation}", tuple(attributes), outcome == "success")
         for operation, (_, attributes, outcome) in JOURNAL_CALLS.items()
     }
+
+
+def test_every_operation_of_every_service_has_a_row():
+    listed = {code(span)[0] for span, _attributes, _outcome in rows("Span")}
+    operations = {
+        f"{service.service}.{entry.name}"
+        for service in (getattr(services, name) for name in services.__all__)
+        for _, method in inspect.getmembers(service, inspect.isfunction)
+        if isinstance(entry := getattr(method, "__runstore_operation__", None), Entry)
+    }
+
+    assert listed == operations
 
 
 def test_the_gauges_are_all_there_with_their_meanings():

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from django_runstore import InvalidRun, Journal, OwnedTransition, RunStore
+from django_runstore import InvalidRun, OwnedTransition, RunStore, services
 from django_runstore.arbiters import DatabaseArbiter
 from django_runstore.metrics import NO_SPAN, tallies
 from django_runstore.metrics.exporting import listeners
@@ -22,7 +22,7 @@ from tests.conformance.calls import CALLS, TELLING_ALL
 from tests.conformance.world import A, B, P, World, unnumbered_tables
 from tests.metrics.recorder import Recorder
 
-SERVICES = (RunStore, Journal)
+SERVICES = [getattr(services, name) for name in services.__all__]
 
 # A stream without an end, and a callback: neither is one call of the database.
 NO_OPERATIONS = {"follow", "afollow", "when_committed"}
