@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from django.contrib.admin import ModelAdmin, SimpleListFilter
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -86,13 +87,19 @@ class CancelRequestedFilter(_KnownValueFilter):
 
 
 class StreamFilter(_KnownValueFilter):
-    """The run's own stream or the ownership facts."""
+    """
+    The run's own stream or the ownership facts, of the run that was searched for.
+
+    Of all runs no index has one stream in order, and one of them may be rare.
+    """
 
     title = _("stream")
     parameter_name = "stream"
 
     def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[Any]:
-        """Offer both streams."""
+        """Offer both streams of a run."""
+        if not request.GET.get(SEARCH_VAR):
+            return []
         return [("own", _("the run's own")), (COMPANION, _("ownership facts"))]
 
     def narrow(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:

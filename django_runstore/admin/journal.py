@@ -16,7 +16,7 @@ from django_runstore.admin.journal_origin import OF_THIS_PACKAGE, holds_no_state
 from django_runstore.admin.json_text import read_json, shown_json
 from django_runstore.admin.keyset import Section
 from django_runstore.admin.read_only import ReadOnlyAdmin, database_of
-from django_runstore.admin.wording import moment
+from django_runstore.admin.wording import moment, shown_text
 from django_runstore.display_text import printable
 from django_runstore.models import JournalEntry
 
@@ -25,18 +25,18 @@ from django_runstore.models import JournalEntry
 class JournalEntryAdmin(ReadOnlyAdmin[JournalEntry]):
     """Newest first; those of one run are found by its id."""
 
-    list_display = ("position", "event_type", "emitted")
+    list_display = ("position", "kind", "emitted")
     list_filter = (StreamFilter,)
     search_fields = ("run_id",)
     search_help_text = _("A run id, in full.")
     ordering = ("-pk",)
     fields: ClassVar = (
-        "run_id",
-        "companion",
+        "whole_run_id",
+        "whole_companion",
         "seq",
-        "event_type",
+        "whole_event_type",
         "emitted",
-        "source_id",
+        "whole_source_id",
         "source_seq",
         "payload",
         "meta",
@@ -61,8 +61,33 @@ class JournalEntryAdmin(ReadOnlyAdmin[JournalEntry]):
     @admin.display(description=_("entry"))
     def position(self, entry: JournalEntry) -> str:
         """Name run, stream and sequence."""
-        stream = f" ({entry.companion})" if entry.companion else ""
+        stream = f" ({printable(entry.companion)})" if entry.companion else ""
         return f"{printable(entry.run_id)}{stream} #{entry.seq}"
+
+    @admin.display(description=_("event type"))
+    def kind(self, entry: JournalEntry) -> str:
+        """Name what happened, short enough for a list."""
+        return printable(entry.event_type)
+
+    @admin.display(description=_("run"))
+    def whole_run_id(self, entry: JournalEntry) -> str:
+        """Show all of the id, whatever it is made of."""
+        return shown_text(entry.run_id)
+
+    @admin.display(description=_("companion"))
+    def whole_companion(self, entry: JournalEntry) -> str:
+        """Show all of a name that others chose."""
+        return shown_text(entry.companion) or "-"
+
+    @admin.display(description=_("event type"))
+    def whole_event_type(self, entry: JournalEntry) -> str:
+        """Show all of a name that others chose."""
+        return shown_text(entry.event_type)
+
+    @admin.display(description=_("source"))
+    def whole_source_id(self, entry: JournalEntry) -> str:
+        """Show all of a name that others chose."""
+        return shown_text(entry.source_id)
 
     @admin.display(description=_("emitted"))
     def emitted(self, entry: JournalEntry) -> str:

@@ -5,6 +5,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from django_runstore.display_text import printable
 from django_runstore.models.constraints import HasBytes, integer_range, not_empty
 from django_runstore.models.fields import DurableTextField, generated_datetime
 from django_runstore.models.run import Run
@@ -69,5 +70,6 @@ class Attempt(ReadOnlyModel):
         ]
 
     def __str__(self) -> str:
-        """Name the run, the step and the attempt."""
-        return f"{self.run_id} {self.step_name or self.step_key_digest}#{self.attempt}"
+        """Name the run, the step and the attempt for people."""
+        step = printable(self.step_name or self.step_key_digest)
+        return f"{printable(self.run_id)} {step}#{self.attempt}"

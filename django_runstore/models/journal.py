@@ -5,6 +5,7 @@ from typing import ClassVar
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from django_runstore.display_text import printable
 from django_runstore.durable import MAX_SAFE_INTEGER
 from django_runstore.models.constraints import HasBytes, integer_range, not_empty
 from django_runstore.models.fields import DurableTextField, generated_datetime
@@ -61,9 +62,9 @@ class JournalEntry(ReadOnlyModel):
         ]
 
     def __str__(self) -> str:
-        """Name the stream, the position and the kind of event."""
+        """Name the stream, the position and the kind of event for people."""
         stream = f"{self.run_id}/{self.companion}" if self.companion else self.run_id
-        return f"{stream}#{self.seq} {self.event_type}"
+        return f"{printable(stream)}#{self.seq} {printable(self.event_type)}"
 
 
 class JournalCheckpoint(ReadOnlyModel):

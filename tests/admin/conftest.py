@@ -22,6 +22,13 @@ def member(db, django_user_model, client):
 
 
 @pytest.fixture
+def admin_client(db, django_user_model, client):
+    """A client that may do everything; without a password, whose hash would take half a second."""
+    client.force_login(django_user_model.objects.create_superuser("root"))
+    return client
+
+
+@pytest.fixture
 def viewer(member):
     """A client that may see runs and entries, and no more."""
     return member("view_run", "view_journalentry")

@@ -44,11 +44,19 @@ def test_entries_are_found_by_the_id_of_their_run(viewer, page):
         ("run-store", "runstore.ownership", "project.said"),
     ],
 )
-def test_a_stream_can_be_chosen(viewer, page, stream, shown, hidden):
+def test_a_stream_of_a_run_can_be_chosen(viewer, page, stream, shown, hidden):
+    RunFactory(running=True, run_id="run-7")
+    own_entry()
+    text = page(viewer, ENTRIES, q="run-7", stream=stream)
+    assert (shown in text, hidden in text) == (True, False)
+
+
+def test_of_all_runs_no_stream_is_offered_or_chosen(viewer, page):
     RunFactory(running=True)
     own_entry()
-    text = page(viewer, ENTRIES, stream=stream)
-    assert (shown in text, hidden in text) == (True, False)
+    text = page(viewer, ENTRIES, stream="own")
+    assert "ownership facts" not in text
+    assert ("project.said" in text, "runstore.ownership" in text) == (True, True)
 
 
 @pytest.mark.parametrize("query", ["q=%00", "q=%ED%A0%80", "stream=%00"])

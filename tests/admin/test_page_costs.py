@@ -86,7 +86,13 @@ def test_the_page_of_a_lineage_costs_what_it_shows(cost, run_id):
 
 @pytest.mark.parametrize(
     "query",
-    [{}, {"q": "settled-00050000"}, {"q": "settled-00050000", "stream": "own"}, {"q": "nobody"}],
+    [
+        {},
+        {"stream": "own"},
+        {"q": "settled-00050000"},
+        {"q": "settled-00050000", "stream": "own"},
+        {"q": "nobody"},
+    ],
 )
 def test_the_journal_costs_what_it_shows_and_not_what_there_is(cost, query):
     found = cost(ENTRIES, **query)

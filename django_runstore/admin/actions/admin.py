@@ -162,7 +162,7 @@ class RunActions(ReadOnlyAdmin[Run]):
         run_ids = [from_form(value) for value in request.POST.getlist(RUNS)]
         if len(run_ids) > MOST_RUNS or not all(map(is_durable_text, run_ids)):
             raise BadRequest("The form names too many runs, or what can be no run.")
-        found = self._read(run_ids)
+        found = self._read(request, run_ids)
         place = self._list_place(request, action)
         known = {run.run_id for run in found}
         missing = [gone(run_id) for run_id in run_ids if run_id not in known]
@@ -174,7 +174,7 @@ class RunActions(ReadOnlyAdmin[Run]):
         run_id = unquote(admin_segment(object_id))
         if not is_durable_text(run_id):
             raise Http404
-        runs = self._read([run_id])
+        runs = self._read(request, [run_id])
         if not runs:
             message = _("Run %(run)s is not there any more.") % {"run": printable(run_id)}
             self.message_user(request, message, messages.WARNING)
@@ -195,9 +195,9 @@ class RunActions(ReadOnlyAdmin[Run]):
             raise PermissionDenied
         return action
 
-    def _read(self, run_ids: Iterable[str]) -> list[Run]:
-        """Read runs anew from where writes go, in the order of their ids."""
-        runs = Run.objects.using(router.db_for_write(Run))
+    def _read(self, request: HttpRequest, run_ids: Iterable[str]) -> list[Run]:
+        """Read runs that the user may see, from where writes go, in the order of their ids."""
+        runs = self.get_queryset(request).using(router.db_for_write(Run))
         return list(runs.filter(pk__in=list(run_ids)).order_by("run_id").only(*COLUMNS))
 
     def _list_place(self, request: HttpRequest, action: RunAction) -> _Place:

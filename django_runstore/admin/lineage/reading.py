@@ -34,14 +34,14 @@ _COLUMNS: Final = (
 )
 
 
-def family_of(origin: Run, using: str) -> Family:
+def family_of(origin: Run, runs: RunQuerySet) -> Family:
     """
     Read what belongs to a run.
 
     Args:
         origin: Any round; a run without a lineage is a round of its own.
+        runs: Those that the reader may see; the others are no part of any family.
     """
-    runs = Run.objects.using(using)
     newest = list(runs.lineage_of(origin.run_id).only(*_COLUMNS).reverse()[: MOST_ROUNDS + 1])
     rounds = newest[:MOST_ROUNDS][::-1]
     if origin.run_id not in {each.run_id for each in rounds}:

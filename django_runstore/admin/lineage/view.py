@@ -1,6 +1,6 @@
 """The page of a lineage as a part of the admin of runs."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
@@ -20,6 +20,9 @@ from django_runstore.admin.read_only import database_of
 from django_runstore.admin.wording import duration, moment, shown_text
 from django_runstore.display_text import printable
 from django_runstore.states import RunStatus
+
+if TYPE_CHECKING:
+    from django_runstore.querysets import RunQuerySet
 
 
 class LineagePage(RunActions):
@@ -42,7 +45,8 @@ class LineagePage(RunActions):
             raise PermissionDenied
         if run is None:
             raise Http404
-        family = family_of(run, database_of(run))
+        runs = cast("RunQuerySet", self.get_queryset(request)).using(database_of(run))
+        family = family_of(run, runs)
         wanted = request.GET.get("format")
         if wanted is not None:
             return _exported(family, wanted)

@@ -41,6 +41,26 @@ class RunFields(ReadOnlyAdmin[Run]):
         url = run_url(run.parent_run_id, self.admin_site)
         return format_html('<a href="{}">{}</a>', url, printable(run.parent_run_id))
 
+    @admin.display(description=_("handler"))
+    def whole_handler(self, run: Run) -> str:
+        """Show all of a name that others chose."""
+        return shown_text(run.handler) or "-"
+
+    @admin.display(description=_("queue"))
+    def whole_queue(self, run: Run) -> str:
+        """Show all of a name that others chose."""
+        return shown_text(run.queue)
+
+    @admin.display(description=_("concurrency key"))
+    def whole_concurrency_key(self, run: Run) -> str:
+        """Show all of a name that others chose."""
+        return shown_text(run.concurrency_key) or "-"
+
+    @admin.display(description=_("code version"))
+    def whole_code_version(self, run: Run) -> str:
+        """Show all of a name that others chose."""
+        return shown_text(run.code_version) or "-"
+
     @admin.display(description=_("claimed by"))
     def claimant(self, run: Run) -> str:
         """Name who has reserved the run."""

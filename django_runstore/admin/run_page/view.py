@@ -42,13 +42,13 @@ class RunPage(RunFields):
             {
                 "fields": (
                     "whole_id",
-                    ("status_badge", "handler", "queue", "priority"),
-                    ("whole_lineage", "parent", "code_version"),
+                    ("status_badge", "whole_handler", "whole_queue", "priority"),
+                    ("whole_lineage", "parent", "whole_code_version"),
                     ("owner", "heartbeat", "progressed", "owner_fence"),
                     ("claimant", "claimed", "fence"),
                     ("created", "available", "started", "finished"),
                     ("waiting", "wakes", "deadline", "cancel_requested"),
-                    ("failure_count", "recovery_count", "concurrency_key"),
+                    ("failure_count", "recovery_count", "whole_concurrency_key"),
                 ),
                 "classes": ("runstore-columns",),
             },
@@ -87,4 +87,11 @@ class RunPage(RunFields):
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> Any:  # noqa: ANN401 - as change_view
         """Show what people had done to the run."""
-        return super().history_view(request, admin_segment(object_id), extra_context)
+        segment = admin_segment(object_id)
+        run_id = unquote(segment)
+        context = {
+            "media": self.media,
+            "run_name": printable(run_id),
+            "run_page_url": run_url(run_id, self.admin_site),
+        }
+        return super().history_view(request, segment, context | (extra_context or {}))

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def draw():
-    return lambda run_id: picture_of(family_of(Run.objects.get(pk=run_id), "default"))
+    return lambda run_id: picture_of(family_of(Run.objects.get(pk=run_id), Run.objects.all()))
 
 
 def places(picture):

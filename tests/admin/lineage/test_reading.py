@@ -14,17 +14,17 @@ pytestmark = pytest.mark.django_db
 def kin_of(run_id):
     return {
         kin.run_id: (kin.kinship.value, kin.generation)
-        for kin in family_of(Run.objects.get(pk=run_id), "default").kin
+        for kin in family_of(Run.objects.get(pk=run_id), Run.objects.all()).kin
     }
 
 
 def edges_of(run_id):
-    family = family_of(Run.objects.get(pk=run_id), "default")
+    family = family_of(Run.objects.get(pk=run_id), Run.objects.all())
     return {(edge.source, edge.target, edge.kind.value) for edge in family.edges}
 
 
 def is_complete(run_id):
-    return family_of(Run.objects.get(pk=run_id), "default").is_complete
+    return family_of(Run.objects.get(pk=run_id), Run.objects.all()).is_complete
 
 
 def test_every_round_has_the_same_family():
@@ -119,7 +119,7 @@ def test_the_number_of_queries_is_bounded():
         RunFactory(run_id=f"grandchild-{number}", parent_run_id=f"child-{number}")
     run = Run.objects.get(pk="me")
     with CaptureQueriesContext(connection) as queries:
-        family_of(run, "default")
+        family_of(run, Run.objects.all())
     # The rounds, three generations down, and none up.
     assert len(queries) <= 4
 
@@ -128,7 +128,7 @@ def test_nothing_wide_is_read():
     line("line", 0, 1)
     run = Run.objects.only("run_id", "lineage_id").get(pk="line-0")
     with CaptureQueriesContext(connection) as queries:
-        family_of(run, "default").totals()
+        family_of(run, Run.objects.all()).totals()
     assert not any("_json" in query["sql"] for query in queries)
 
 
@@ -140,7 +140,7 @@ def test_totals_add_up():
     RunFactory(run_id="b", parent_run_id="a", failed=True)
     Run.unguarded.filter(pk="b").update(started_at_ms=0, finished_at_ms=500, failure_count=1)
     RunFactory(run_id="c", parent_run_id="a")
-    totals = family_of(Run.objects.get(pk="a"), "default").totals()
+    totals = family_of(Run.objects.get(pk="a"), Run.objects.all()).totals()
     assert (totals.runs, totals.rounds, totals.failures, totals.recoveries) == (3, 1, 3, 1)
     assert totals.ran_ms == 3_500
     assert totals.by_status == {"completed": 1, "failed": 1, "pending": 1}
