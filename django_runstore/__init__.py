@@ -1,7 +1,7 @@
 """
 Durable, fenced ownership of long runs, one row per run in a Django project's own database.
 
-The vocabulary is imported at once. ``RunStore``, ``Journal`` and ``handler`` need loaded
+The vocabulary is imported at once. The services and ``handler`` need loaded
 apps, so they are resolved on first use: ``from django_runstore import RunStore``
 works in any module that Django imports after ``django.setup()``, while
 ``INSTALLED_APPS`` can import this package before it.
@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from django_runstore.errors import (
+    AttemptStoreError,
     CursorExpired,
     InvalidRun,
     JournalError,
@@ -36,12 +37,14 @@ from django_runstore.unset import UNSET
 
 if TYPE_CHECKING:
     from django_runstore.handlers import handler
-    from django_runstore.services import Journal, RunStore
+    from django_runstore.services import AttemptStore, Journal, RunStore
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
     "UNSET",
+    "AttemptStore",
+    "AttemptStoreError",
     "ClaimedRun",
     "CursorExpired",
     "InvalidRun",
@@ -66,6 +69,7 @@ __all__ = [
 ]
 
 _LAZY: Final = {
+    "AttemptStore": "django_runstore.services",
     "Journal": "django_runstore.services",
     "RunStore": "django_runstore.services",
     "handler": "django_runstore.handlers",

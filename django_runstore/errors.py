@@ -192,3 +192,40 @@ class CursorExpired(RunStoreError):  # noqa: N818 - the name is part of the API
     """
 
     code = "cursor_expired"
+
+
+class AttemptStoreError(StoreError):
+    """Base of the errors of ``AttemptStore``."""
+
+    service = "AttemptStore"
+    code = "attempt_store_error"
+
+
+class InvalidAttempt(AttemptStoreError):  # noqa: N818 - in line with InvalidRun
+    """An argument breaks the contract; nothing was read or written."""
+
+    code = "invalid_attempt"
+
+
+class AttemptConstraint(AttemptStoreError):  # noqa: N818 - in line with RunConstraint
+    """The database refused the row; nothing was written."""
+
+    code = "constraint"
+
+
+class AttemptDecodeFailed(AttemptStoreError):  # noqa: N818 - in line with RunDecodeFailed
+    """A stored attempt breaks the invariants; another writer put it there."""
+
+    code = "decode_failed"
+
+
+class AttemptPersistenceFailed(AttemptStoreError):  # noqa: N818 - in line with RunPersistenceFailed
+    """The database failed; ``__cause__`` tells whether it was busy, I/O or something else."""
+
+    code = "persistence_failed"
+
+
+class AttemptUnknown(AttemptStoreError):  # noqa: N818 - in line with RunNotFound
+    """An attempt vanished under the run's lock, or there is no store (a stub)."""
+
+    code = "unknown"

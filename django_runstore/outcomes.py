@@ -205,6 +205,62 @@ class NotWaiting:
     code: ClassVar[str] = "not_waiting"
 
 
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """The attempt is new and stored."""
+
+    code: ClassVar[str] = "inserted"
+
+
+@dataclass(frozen=True, slots=True)
+class Upserted:
+    """The attempt was in progress and is replaced as a whole."""
+
+    code: ClassVar[str] = "upserted"
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingSame:
+    """The attempt was stored before, with the same content; a repeated put is safe."""
+
+    code: ClassVar[str] = "existing_same"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The attempt is stored with other content, which stands: two writers disagree."""
+
+    code: ClassVar[str] = "conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class RunMissing:
+    """There is no run for this attempt; create it first."""
+
+    code: ClassVar[str] = "run_missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The attempt has the terminal state it was given."""
+
+    code: ClassVar[str] = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """The attempt is not in progress any more; what is stored stands."""
+
+    code: ClassVar[str] = "state_changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """The values given were replaced, and nothing else."""
+
+    code: ClassVar[str] = "patched"
+
+
 ClaimLoss: TypeAlias = NotFound | AlreadyClaimed | HeartbeatFresh | SnapshotChanged
 ClaimOutcome: TypeAlias = Claimed | ClaimLoss
 ClaimAndOwnOutcome: TypeAlias = Activated | ClaimLoss | EvidenceRequired
@@ -219,3 +275,7 @@ CancelOutcome: TypeAlias = CancelRequested | AlreadyRequested | NotFound | Termi
 EmitOutcome: TypeAlias = Accepted | Duplicate
 ParkOutcome: TypeAlias = Parked | FenceLost | NotFound
 WakeOutcome: TypeAlias = Woken | NotWaiting | NotFound
+PutOutcome: TypeAlias = Inserted | Upserted | ExistingSame | Conflict | RunMissing | FenceLost
+AttemptHeartbeatOutcome: TypeAlias = Updated | NotFound | FenceLost | StateChanged
+FinishOutcome: TypeAlias = Finished | NotFound | FenceLost | StateChanged
+PatchOutcome: TypeAlias = Patched | NotFound | FenceLost

@@ -13,6 +13,7 @@ from django_runstore.durable.json_equality import structurally_equal
 from django_runstore.durable.json_text import (
     admit_json_text,
     canonical_json,
+    encode_admitted,
     encode_json,
     parse_json_text,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "admit_json_text",
     "canonical_json",
     "durable_text",
+    "encode_admitted",
     "encode_json",
     "event_json",
     "is_durable_text",

@@ -72,7 +72,12 @@ def encode_json(value: object, *, max_bytes: int | None = None) -> str:
         >>> encode_json({"city": "Zürich", "at": (1, 2)})
         '{"city":"Zürich","at":[1,2]}'
     """
-    return _ENCODER.encode(admit_json(value, max_bytes=max_bytes))
+    return encode_admitted(admit_json(value, max_bytes=max_bytes))
+
+
+def encode_admitted(value: JsonValue) -> str:
+    """Write what ``admit_json`` returned as compact JSON text, without admitting it again."""
+    return _ENCODER.encode(value)
 
 
 def canonical_json(value: object) -> str:

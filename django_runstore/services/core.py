@@ -17,6 +17,7 @@ from django_runstore.db.boundary import MOST_ATTEMPTS, drop_lost_connection, wri
 from django_runstore.db.failures import classify, describe, tells_of_broken_block
 from django_runstore.errors import (
     DatabaseFailure,
+    DetailValue,
     FailureCode,
     RunConstraint,
     RunPersistenceFailed,
@@ -40,7 +41,6 @@ T = TypeVar("T")
 
 _log = logging.getLogger("django_runstore.services")
 
-_DATABASE_FAILED: Final = "database operation failed"
 _READ_BEFORE_WRITE: Final = (
     "the surrounding transaction began without SQLite's write lock, and one that has read by "
     'then cannot wait for it; set OPTIONS["transaction_mode"] = "IMMEDIATE" on this database'
@@ -62,6 +62,8 @@ class StoreCore:
 
     service: ClassVar[str] = "RunStore"
     """How spans name the service; one that is not the run store names itself."""
+
+    _failed: ClassVar[str] = "database operation failed"
 
     def __init__(
         self,
@@ -164,17 +166,20 @@ class StoreCore:
     def _failure(
         self, operation: str, kind: type[StoreError], code: FailureCode, *, broken: bool
     ) -> StoreError:
-        category = kind.code
-        detail: dict[str, str | int | bool | None] = {"category": category, "cause": code}
+        detail = self._failure_detail(kind, code)
         in_block = connections[self.using].in_atomic_block
         if code == "busy" and in_block and has_one_writer(self.using):
             detail["hint"] = _READ_BEFORE_WRITE
         if broken:
             detail["hint"] = _BROKEN_BLOCK
-        message = f"{_DATABASE_FAILED}: {detail['hint']}" if "hint" in detail else _DATABASE_FAILED
+        message = f"{self._failed}: {detail['hint']}" if "hint" in detail else self._failed
         error = kind(operation, message, detail)
         error.__cause__ = DatabaseFailure(code)
         return error
+
+    def _failure_detail(self, kind: type[StoreError], code: FailureCode) -> dict[str, DetailValue]:
+        """Say in the words of the service's contract how the database failed."""
+        return {"category": kind.code, "cause": code}
 
     def _lock(self, run_id: str) -> LockedRun | None:
         """Lock one run row and read its narrow part."""

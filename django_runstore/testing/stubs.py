@@ -1,49 +1,35 @@
-"""A run store that stores nothing, for tests of code that is only about the answers."""
+"""Stores that store nothing, for tests of code that is only about the answers."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
-from django_runstore.errors import RunPersistenceFailed
+from django_runstore.errors import AttemptUnknown, RunPersistenceFailed, StoreError
 from django_runstore.outcomes import ClaimLost, NotFound
-from django_runstore.services import RunStore
+from django_runstore.services import AttemptStore, RunStore
+from django_runstore.services.core import StoreCore
 from django_runstore.snapshots import OwnedTransition
 
-_UNAVAILABLE: Final = "no run store in this environment"
 
+class _Stub(StoreCore):
+    """Answers each operation of the store it stands in for, as it is told to."""
 
-class StubRunStore(RunStore):
-    """
-    Validates nothing, reads nothing, writes nothing. Spec: run-store 4.4.
-
-    What has to return a run fails as ``persistence_failed``; everything else answers as if
-    there were no run. Any operation can be overridden by name; its async twin follows.
-
-    Args:
-        overrides: What to call in place of an operation, by the operation's name.
-
-    Raises:
-        TypeError: there is no operation of that name.
-
-    Example::
-
-        store = StubRunStore(heartbeat=lambda *args, **kwargs: FenceLost())
-        assert store.heartbeat("run", owner) == FenceLost()
-    """
+    _defaults: ClassVar[Mapping[str, Callable[..., Any]]]
 
     def __init__(self, **overrides: Callable[..., Any]) -> None:
         super().__init__()
-        unknown = sorted(set(overrides) - set(_DEFAULTS))
+        unknown = sorted(set(overrides) - set(self._defaults))
         if unknown:
-            raise TypeError(f"RunStore has no operation {', '.join(unknown)}")
-        for operation, answer in {**_DEFAULTS, **overrides}.items():
+            service = type(self).__name__.removeprefix("Stub")
+            raise TypeError(f"{service} has no operation {', '.join(unknown)}")
+        for operation, answer in {**self._defaults, **overrides}.items():
             # On the instance, in front of the real operations of the class.
             setattr(self, operation, answer)
             setattr(self, f"a{operation}", _awaitable(answer))
 
 
-def _fails(operation: str) -> Callable[..., NoReturn]:
+def _fails(kind: type[StoreError], operation: str, message: str) -> Callable[..., NoReturn]:
     def unavailable(*_: object, **__: object) -> NoReturn:
-        raise RunPersistenceFailed(operation, _UNAVAILABLE)
+        raise kind(operation, message)
 
     return unavailable
 
@@ -72,9 +58,9 @@ def _no_transitions(_owner: object, transitions: Iterable[OwnedTransition]) -> d
     return {transition.run_id: NotFound() for transition in transitions}
 
 
-_DEFAULTS: Final[Mapping[str, Callable[..., Any]]] = {
+_RUN_STORE: Final[Mapping[str, Callable[..., Any]]] = {
     **{
-        operation: _fails(operation)
+        operation: _fails(RunPersistenceFailed, operation, "no run store in this environment")
         for operation in (
             "create",
             "get",
@@ -112,3 +98,52 @@ _DEFAULTS: Final[Mapping[str, Callable[..., Any]]] = {
     "heartbeat_many": _no_heartbeats,
     "transition_many": _no_transitions,
 }
+
+_ATTEMPT_STORE: Final[Mapping[str, Callable[..., Any]]] = {
+    operation: _fails(AttemptUnknown, operation, "the store is unavailable in this environment")
+    for operation in ("put", "get", "heartbeat", "finish", "patch")
+}
+
+
+class StubRunStore(_Stub, RunStore):
+    """
+    Validates nothing, reads nothing, writes nothing. Spec: run-store 4.4.
+
+    What has to return a run fails as ``persistence_failed``; everything else answers as if
+    there were no run. Any operation can be overridden by name; its async twin follows.
+
+    Args:
+        overrides: What to call in place of an operation, by the operation's name.
+
+    Raises:
+        TypeError: there is no operation of that name.
+
+    Example::
+
+        store = StubRunStore(heartbeat=lambda *args, **kwargs: FenceLost())
+        assert store.heartbeat("run", owner) == FenceLost()
+    """
+
+    _defaults = _RUN_STORE
+
+
+class StubAttemptStore(_Stub, AttemptStore):
+    """
+    Validates nothing, reads nothing, writes nothing. Spec: run-store 5.4.
+
+    Every operation fails as ``unknown``. Any one can be overridden by name; its async twin
+    follows.
+
+    Args:
+        overrides: What to call in place of an operation, by the operation's name.
+
+    Raises:
+        TypeError: there is no operation of that name.
+
+    Example::
+
+        attempts = StubAttemptStore(get=lambda *args, **kwargs: None)
+        assert attempts.get(AttemptId("run", "step", 0)) is None
+    """
+
+    _defaults = _ATTEMPT_STORE

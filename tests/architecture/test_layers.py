@@ -11,12 +11,13 @@ from tests.architecture.imports import PACKAGE, Import, imports_of, modules
 LAYERS: dict[int, set[str]] = {
     # vocabulary
     0: {
+        "attempts",
         "clocks", "conf", "display_text", "durable", "durations", "errors", "events", "evidence",
         "liveness", "metrics", "outcomes", "owners", "process_identity", "redaction",
         "runtime_directory", "server_time", "snapshots", "states", "unset",
     },
     # persistence
-    1: {"db", "migrations", "models", "querysets", "read_only", "rows"},
+    1: {"attempt_rows", "db", "migrations", "models", "querysets", "read_only", "rows"},
     # arbitration
     2: {"arbiters"},
     # services
@@ -30,7 +31,12 @@ LAYERS: dict[int, set[str]] = {
 LAYER_OF = {name: layer for layer, names in LAYERS.items() for name in names}
 
 # What the root exports lazily, and from where.
-LAZY_EXPORTS = {"Journal": "services", "RunStore": "services", "handler": "handlers"}
+LAZY_EXPORTS = {
+    "AttemptStore": "services",
+    "Journal": "services",
+    "RunStore": "services",
+    "handler": "handlers",
+}
 
 KNOWN = modules()
 

@@ -10,6 +10,7 @@ import random
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import django
@@ -19,14 +20,26 @@ django.setup()
 from django.db import connection, transaction  # noqa: E402 - Django has to be set up first
 
 from django_runstore import (  # noqa: E402
+    AttemptStore,
     Journal,
     LivenessEvidence,
     OwnerId,
     RunPersistenceFailed,
     RunStore,
 )
+from django_runstore.attempts import AttemptPatch, AttemptRecord, FinishAttempt  # noqa: E402
 from django_runstore.events import JournalEvent  # noqa: E402
-from django_runstore.outcomes import Accepted, Activated, Transitioned, Updated  # noqa: E402
+from django_runstore.models import Attempt  # noqa: E402
+from django_runstore.outcomes import (  # noqa: E402
+    Accepted,
+    Activated,
+    FenceLost,
+    Finished,
+    Inserted,
+    Patched,
+    Transitioned,
+    Updated,
+)
 from django_runstore.snapshots import OwnedTransition, RunNote  # noqa: E402
 from django_runstore.testing import FakeClock  # noqa: E402
 
@@ -191,6 +204,50 @@ def say_first(number: int, run_id: str, identities: int) -> list[str]:
         )
         answers.append(journal.emit_durable_unfenced(event).code)
     return answers
+
+
+def write_attempts(number: int, now_ms: int, most: int) -> dict[str, Any]:
+    """
+    Write attempts as the owner until ten writes in a row are lost (number 0), or take over.
+
+    Gives how many were made and lost, or every row as it stood when the takeover was done.
+    """
+    if number:
+        return take_over_while_written(owner(number), now_ms)
+    attempts, me = AttemptStore(), owner(0)
+    made = 0
+    for attempt in range(1, most):
+        new = AttemptRecord("run", "step", attempt, "running", attempt, meta=f"late {attempt}")
+        answers = [
+            attempts.put(new, me, fence=1),
+            attempts.heartbeat("run", "step", attempt, me, attempt, f"late {attempt}", fence=1),
+            attempts.patch(new, AttemptPatch(error=f"late {attempt}"), me, fence=1),
+            attempts.finish(FinishAttempt("run", "step", attempt, "done", 1), me, fence=1),
+        ]
+        made += sum(answer in _MADE for answer in answers)
+        if answers[0] == FenceLost():
+            break
+    lost = [attempts.put(replace(new, attempt=n), me, fence=1).code for n in range(most, most + 10)]
+    return {"made": made, "lost": lost}
+
+
+_MADE = (Inserted(), Updated(), Patched(), Finished())
+
+
+def take_over_while_written(me: OwnerId, now_ms: int) -> dict[str, Any]:
+    """Take the run over once its owner has begun to write."""
+    store = RunStore(clock=FakeClock(now_ms))
+    seen = store.get("run")
+    while not Attempt.objects.exists():
+        time.sleep(0.005)
+    evidence = LivenessEvidence(owner(0), now_ms, "same-host-pid-dead")
+    outcome = store.claim_and_own("run", seen, me, now_ms, evidence)
+    return {"outcome": outcome.code, "rows": attempt_rows()}
+
+
+def attempt_rows() -> list[str]:
+    """Every byte of every attempt."""
+    return [str(row) for row in Attempt.objects.order_by("attempt").values_list()]
 
 
 def enter(path: str, line: str) -> None:

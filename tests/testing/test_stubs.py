@@ -1,14 +1,16 @@
-"""A run store that stores nothing. Spec: run-store 4.4."""
+"""Stores that store nothing. Spec: run-store 4.4 and 5.4."""
 
 import inspect
 
 import pytest
 from asgiref.sync import async_to_sync
 
-from django_runstore import OwnerId, RunPersistenceFailed, RunStore
-from django_runstore.outcomes import ClaimLost, FenceLost, NotFound
+from django_runstore import AttemptStore, OwnerId, RunPersistenceFailed, RunStore
+from django_runstore.attempts import AttemptId
+from django_runstore.errors import AttemptUnknown
+from django_runstore.outcomes import ClaimLost, FenceLost, Inserted, NotFound
 from django_runstore.snapshots import OwnedTransition
-from django_runstore.testing.stubs import StubRunStore
+from django_runstore.testing.stubs import StubAttemptStore, StubRunStore
 
 A = OwnerId("host", 1, "nonce")
 
@@ -105,3 +107,47 @@ def test_an_override_of_nothing_is_refused():
 
 def test_it_can_stand_in_for_the_store():
     assert isinstance(StubRunStore(), RunStore)
+
+
+ATTEMPT_OPERATIONS = ("put", "get", "heartbeat", "finish", "patch")
+
+
+@pytest.mark.conformance(182)
+@pytest.mark.parametrize("operation", ATTEMPT_OPERATIONS)
+def test_every_operation_on_attempts_is_unknown(operation):
+    store = StubAttemptStore()
+    for call in (getattr(store, operation), async_to_sync(getattr(store, f"a{operation}"))):
+        with pytest.raises(AttemptUnknown) as caught:
+            call("not", object(), "validated")
+        assert caught.value.operation == operation
+        assert str(caught.value) == (
+            f"unknown: AttemptStore.{operation}: the store is unavailable in this environment"
+        )
+
+
+def test_every_operation_of_the_attempt_store_has_an_answer():
+    operations = {
+        name
+        for name, member in inspect.getmembers(AttemptStore, inspect.isfunction)
+        if not name.startswith("_") and not inspect.iscoroutinefunction(member)
+    }
+    assert operations == set(ATTEMPT_OPERATIONS)
+
+
+@pytest.mark.conformance(182)
+def test_an_operation_on_attempts_and_its_twin_can_be_overridden():
+    store = StubAttemptStore(put=lambda *_, **__: Inserted(), get=lambda _: None)
+    assert store.put("attempt", A, fence=1) == Inserted()
+    assert async_to_sync(store.aput)("attempt", A) == Inserted()
+    assert store.get(AttemptId("run", "step", 0)) is None
+    with pytest.raises(AttemptUnknown):
+        store.finish("record", A)
+
+
+def test_an_override_of_no_operation_on_attempts_is_refused():
+    with pytest.raises(TypeError, match=r"^AttemptStore has no operation claim$"):
+        StubAttemptStore(claim=lambda: None)
+
+
+def test_it_can_stand_in_for_the_attempt_store():
+    assert isinstance(StubAttemptStore(), AttemptStore)
