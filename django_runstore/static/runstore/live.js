@@ -77,7 +77,7 @@
 
     function takeOver(region, fetched) {
         const restore = remember(region);
-        region.replaceChildren(...Array.from(fetched.childNodes, (node) => document.adoptNode(node)));
+        region.replaceChildren(...Array.from(fetched.childNodes));
         restore();
         region.dispatchEvent(new CustomEvent("runstore:refreshed", { bubbles: true }));
     }
