@@ -24,14 +24,13 @@ from tests.conformance.attempts import (
     ID,
     OPERATIONS,
     RUNNING,
-    WRITES,
     opened,
     rows,
     started,
     write_raw,
 )
 from tests.conformance.test_diagnostics import SECRET, Secretive, everything_about
-from tests.conformance.world import A, B
+from tests.conformance.world import A
 
 pytestmark = pytest.mark.django_db
 
@@ -228,35 +227,3 @@ def test_a_rolled_back_block_takes_its_attempts_with_it():
         transaction.set_rollback(True)
     assert rows() == []
     assert store.finish(FINISHED, A) == NotFound()
-
-
-@pytest.mark.conformance(197)
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_span_says_which_attempt_whose_and_how_it_went(recorder, operation):
-    store = started()
-    recorder.forget()
-    answer = OPERATIONS[operation].on(store)
-    (span,) = recorder.spans
-    whose = {} if operation == "get" else {"owner_host_id": "host-a"}
-    number = 1 if operation == "put" else 0
-    assert span.name == f"AttemptStore.{operation}"
-    assert span.attributes == {
-        "run_id": "run",
-        "step_key_digest": DIGEST,
-        "attempt": number,
-        "outcome": "success" if operation == "get" else answer.code,
-        **whose,
-    }
-
-
-@pytest.mark.conformance(197)
-@pytest.mark.parametrize("operation", WRITES)
-def test_a_refused_attempt_leaves_a_failed_span_without_attributes(recorder, operation):
-    store = started()
-    recorder.forget()
-    with pytest.raises(InvalidAttempt):
-        OPERATIONS[operation].on(store, fence=-1)
-    (span,) = recorder.spans
-    assert span.attributes == {"outcome": "failure"}
-    assert recorder.counts == {}
-    assert WRITES[operation].on(store, owner=B).code == "fence_lost"

@@ -10,6 +10,8 @@ from django_runstore.metrics.contract import RUN_CLAIMS
 from django_runstore.prometheus import _GAUGES
 from django_runstore.services.door import Entry
 from tests.conformance.journal.test_metrics import CALLS as JOURNAL_CALLS
+from tests.conformance.test_attempt_spans import ATTRIBUTES as ATTEMPT_ATTRIBUTES
+from tests.conformance.test_attempt_spans import SUCCESSFUL as ATTEMPT_SUCCESSFUL
 from tests.conformance.test_spans import ATTRIBUTES, SUCCESSFUL
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -70,11 +72,18 @@ def test_the_spans_are_those_that_were_recorded():
     }
 
     assert listed == {
-        (f"RunStore.{operation}", tuple(attributes), operation in SUCCESSFUL)
-        for operation, attributes in ATTRIBUTES.items()
-    } | {
-        (f"Journal.{operation}", tuple(attributes), outcome == "success")
-        for operation, (_, attributes, outcome) in JOURNAL_CALLS.items()
+        *(
+            (f"RunStore.{operation}", tuple(attributes), operation in SUCCESSFUL)
+            for operation, attributes in ATTRIBUTES.items()
+        ),
+        *(
+            (f"AttemptStore.{operation}", tuple(attributes), operation in ATTEMPT_SUCCESSFUL)
+            for operation, attributes in ATTEMPT_ATTRIBUTES.items()
+        ),
+        *(
+            (f"Journal.{operation}", tuple(attributes), outcome == "success")
+            for operation, (_, attributes, outcome) in JOURNAL_CALLS.items()
+        ),
     }
 
 
