@@ -48,13 +48,14 @@ def step_key_hash(step_key_digest: str) -> bytes:
     return hashlib.sha256(step_key_digest.encode()).digest()
 
 
+def step_columns(key: AttemptKey) -> dict[str, Any]:
+    """Give the columns that find the attempts of a step."""
+    return {"run_id": key.run_id, "step_key_hash": step_key_hash(key.step_key_digest)}
+
+
 def key_columns(key: AttemptKey) -> dict[str, Any]:
     """Give the columns that find an attempt's row."""
-    return {
-        "run_id": key.run_id,
-        "step_key_hash": step_key_hash(key.step_key_digest),
-        "attempt": key.attempt,
-    }
+    return {**step_columns(key), "attempt": key.attempt}
 
 
 def value_columns(record: AttemptRecord) -> dict[str, Any]:

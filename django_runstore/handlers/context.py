@@ -1,5 +1,6 @@
 """What a handler is given: its run, under its fence. Spec: design 8."""
 
+from collections.abc import Callable
 from typing import Any, Final, NoReturn, assert_never
 
 from django_runstore import conf
@@ -11,6 +12,7 @@ from django_runstore.events import JournalEvent
 from django_runstore.handlers.errors import InvalidValue
 from django_runstore.handlers.interruption import RunInterrupted
 from django_runstore.handlers.lease import OwnershipSignal
+from django_runstore.handlers.steps import Steps
 from django_runstore.handlers.values import encode_value
 from django_runstore.outcomes import FenceLost, NotFound, Updated
 from django_runstore.owners import OwnerId
@@ -41,6 +43,7 @@ class RunContext:
         self._signal = signal
         self._saw_cancel_request = False
         self._looked_at_ms = float("-inf")
+        self._steps: Steps | None = None
         self.state: Any = parse_json_text(row.state_json)
         """The JSON value the run was submitted with, or that was last saved; yours to change."""
 
@@ -132,6 +135,50 @@ class RunContext:
         self.check()
         said = {"fraction": _admit_fraction(fraction), "message": _admit_message(message)}
         self._advance(progress_json=encode_json(said))
+
+    def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:  # noqa: ANN401 - any JSON value
+        """
+        Call ``function(*args, **kwargs)`` and remember what it returned: once done, done.
+
+        A step is known by its name and its inputs, never by its position: add, drop and
+        reorder steps as the code grows. When the run is executed again, after a crash, a
+        deploy or a takeover, a completed step is not called; what it returned then is returned
+        now. One that failed, or was cut short, is called again, as the next attempt.
+
+        So a step's *result* is recorded exactly once, and its effects outside the database
+        happen at least once: a process can die between the two. Pass ``fence=run.fence`` on
+        to whatever can refuse an older one. ``fence`` is no part of a step's identity.
+
+        Args:
+            name: What people see; at most 1,024 characters.
+            function: A plain function. Not what is already a result: pass what computes it.
+            args, kwargs: Any JSON values. They are hashed and not stored; the order of keys
+                does not matter, and 1 is 1.0.
+
+        Returns:
+            The result as it is stored, so a tuple comes back as a list, the first time too.
+
+        Raises:
+            InvalidValue: name, function, inputs or result cannot be stored; ``detail`` has the
+                path. A result that cannot be is recorded as the step's failure.
+            RunInterrupted: the run should stop, or is no longer this process's.
+            AttemptPersistenceFailed: the database failed; let it pass, as in ``save``.
+            BaseException: what ``function`` raised, after it was recorded.
+        """
+        self.check()
+        if self._steps is None:
+            self._steps = Steps(self.run_id, self._owner, self._fence, self._store, self._signal)
+        result, is_new = self._steps.run(name, function, args, kwargs)
+        if is_new:
+            self._advance()
+        return result
 
     def log(self, event_type: str, payload: Any = None) -> None:  # noqa: ANN401 - any JSON value
         """

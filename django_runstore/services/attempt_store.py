@@ -1,16 +1,14 @@
 """``AttemptStore``: what every step of a run did, written by the run's owner. Spec: run-store 5."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from django.db.models import F, Value
 from django.db.models.functions import Coalesce, Greatest
 
 from django_runstore.arbiters import LeaseArbiter
 from django_runstore.attempt_rows import (
-    COLUMNS,
     JSON_VALUES,
-    decode_attempt,
     json_columns,
     key_columns,
     value_columns,
@@ -25,13 +23,7 @@ from django_runstore.attempts import (
 )
 from django_runstore.clocks import Clock
 from django_runstore.errors import (
-    AttemptConstraint,
-    AttemptPersistenceFailed,
-    AttemptStoreError,
     AttemptUnknown,
-    DetailValue,
-    FailureCode,
-    StoreError,
 )
 from django_runstore.metrics import tallies
 from django_runstore.models import Attempt
@@ -55,14 +47,14 @@ from django_runstore.outcomes import (
 from django_runstore.owners import OwnerId
 from django_runstore.services import attempt_arguments as arguments
 from django_runstore.services import door
-from django_runstore.services.core import StoreCore
+from django_runstore.services.attempt_reading import AttemptReading, note_attempt
 from django_runstore.services.twin import twin
 from django_runstore.unset import UNSET
 
 _DISAPPEARED: Final = "attempt disappeared during put"
 
 
-class AttemptStore(StoreCore):
+class AttemptStore(AttemptReading):
     """
     The attempts at the steps of runs. Spec: run-store 5.
 
@@ -99,9 +91,6 @@ class AttemptStore(StoreCore):
             case lost:
                 print(lost.code)
     """
-
-    service = AttemptStoreError.service
-    _failed: ClassVar[str] = "attempt persistence failed"
 
     def __init__(
         self,
@@ -150,7 +139,7 @@ class AttemptStore(StoreCore):
         given = arguments.record(operation, attempt, self._options.max_checkpoint_bytes)
         columns = arguments.storable(operation, value_columns(given))
         grant = arguments.fence(operation, fence)
-        _note(given, holder)
+        note_attempt(given, holder)
 
         def body() -> PutOutcome:
             run = self._lock(given.run_id)
@@ -175,24 +164,6 @@ class AttemptStore(StoreCore):
             return ExistingSame() if same_content(given, stored) else Conflict()
 
         return self._write(operation, body)
-
-    @door.operation(tallies.uncounted)
-    def get(self, attempt_id: AttemptId | AttemptRecord) -> AttemptRecord | None:
-        """
-        Read one attempt, or ``None`` where there is none. Unfenced: any observer may call.
-
-        Args:
-            attempt_id: An ``AttemptId``, or a whole ``AttemptRecord`` in its place.
-
-        Raises:
-            InvalidAttempt: the id breaks the contract; nothing was read.
-            AttemptDecodeFailed: the row is none that this store could have written.
-            AttemptPersistenceFailed: the database failed.
-        """
-        operation = "get"
-        key = arguments.attempt_id(operation, attempt_id)
-        _note(key)
-        return self._typed(operation, lambda: self._read(operation, key))
 
     @door.operation(tallies.uncounted)
     def heartbeat(
@@ -228,7 +199,7 @@ class AttemptStore(StoreCore):
         value = arguments.checkpoint(operation, checkpoint, self._options.max_checkpoint_bytes)
         columns = arguments.storable(operation, json_columns({"checkpoint": value}))
         grant = arguments.fence(operation, fence)
-        _note(key, holder)
+        note_attempt(key, holder)
         stamp = Greatest(Coalesce(F("heartbeat_at_ms"), Value(reading)), Value(reading))
         changes = {**columns, "heartbeat_at_ms": stamp}
         return self._write(
@@ -256,7 +227,7 @@ class AttemptStore(StoreCore):
         holder = arguments.owner(operation, owner)
         given = arguments.finish(operation, record, self._options.in_progress_states)
         grant = arguments.fence(operation, fence)
-        _note(given, holder)
+        note_attempt(given, holder)
         changes = {
             "state": given.state,
             "finished_at_ms": given.finished_at_ms,
@@ -296,7 +267,7 @@ class AttemptStore(StoreCore):
         grant = arguments.fence(operation, fence)
         values = json_columns({name: getattr(given, name) for name in JSON_VALUES})
         changes = arguments.storable(operation, values)
-        _note(key, holder)
+        note_attempt(key, holder)
 
         def body() -> PatchOutcome:
             run = self._lock(key.run_id)
@@ -312,7 +283,6 @@ class AttemptStore(StoreCore):
         return self._write(operation, body)
 
     aput = twin(put)
-    aget = twin(get)
     aheartbeat = twin(heartbeat)
     afinish = twin(finish)
     apatch = twin(patch)
@@ -328,21 +298,3 @@ class AttemptStore(StoreCore):
                 return None
             return StateChanged() if row.exists() else NotFound()
         return FenceLost() if row.exists() else NotFound()
-
-    def _row(self, key: AttemptKey) -> Any:  # noqa: ANN401 - an unguarded queryset
-        return Attempt.unguarded.using(self.using).filter(**key_columns(key))
-
-    def _read(self, operation: str, key: AttemptKey) -> AttemptRecord | None:
-        columns = self._row(key).values(*COLUMNS).first()
-        return None if columns is None else decode_attempt(operation, columns)
-
-    def _kind_of_failure(self, code: FailureCode) -> type[StoreError]:
-        return AttemptConstraint if code == "constraint" else AttemptPersistenceFailed
-
-    def _failure_detail(self, kind: type[StoreError], code: FailureCode) -> dict[str, DetailValue]:
-        return {**super()._failure_detail(kind, code), "reason": code}
-
-
-def _note(key: AttemptKey, owner: OwnerId | None = None) -> None:
-    who = {} if owner is None else {"owner_host_id": owner.host_id}
-    door.note(run_id=key.run_id, step_key_digest=key.step_key_digest, attempt=key.attempt, **who)

@@ -101,7 +101,7 @@ _RUN_STORE: Final[Mapping[str, Callable[..., Any]]] = {
 
 _ATTEMPT_STORE: Final[Mapping[str, Callable[..., Any]]] = {
     operation: _fails(AttemptUnknown, operation, "the store is unavailable in this environment")
-    for operation in ("put", "get", "heartbeat", "finish", "patch")
+    for operation in ("put", "get", "latest", "heartbeat", "finish", "patch")
 }
 
 

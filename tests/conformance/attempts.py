@@ -21,6 +21,7 @@ OPERATIONS = {
     for item in (
         call("put", owner=A, attempt=replace(RUNNING, attempt=1), fence=None),
         call("get", attempt_id=ID),
+        call("latest", run_id="run", step_key_digest=DIGEST),
         call(
             "heartbeat",
             owner=A,
@@ -36,7 +37,8 @@ OPERATIONS = {
     )
 }
 
-WRITES = {name: operation for name, operation in OPERATIONS.items() if name != "get"}
+READS = ("get", "latest")
+WRITES = {name: operation for name, operation in OPERATIONS.items() if name not in READS}
 
 
 def opened(**options: Any) -> AttemptStore:

@@ -13,11 +13,13 @@ ATTRIBUTES = {
     # The sample that is put is the second attempt of the step.
     "put": {**OWNED, "attempt": 1},
     "get": ATTEMPT,
+    # Of a step it does not know which attempt there is.
+    "latest": {"run_id": "run", "step_key_digest": "step-digest"},
     "heartbeat": OWNED,
     "finish": OWNED,
     "patch": OWNED,
 }
-SUCCESSFUL = {"get"}
+SUCCESSFUL = {"get", "latest"}
 
 
 @pytest.fixture

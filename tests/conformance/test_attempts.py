@@ -337,3 +337,13 @@ def test_the_row_alone_is_asked_whoever_keeps_the_lease(world: World):
     update_raw("run", owner_pid=B.pid, owner_nonce=B.nonce)
     assert beat(store, 12, owner=B) == Updated()
     assert beat(store, 12, owner=A) == FenceLost()
+
+
+def test_the_latest_attempt_of_a_step_is_the_one_with_the_highest_number():
+    store = opened()
+    assert store.latest("run", DIGEST) is None
+    for number in (2, 10, 0):
+        store.put(replace(RUNNING, attempt=number), A)
+    store.put(replace(RUNNING, attempt=11, step_key_digest="another step"), A)
+    assert store.latest("run", DIGEST) == replace(RUNNING, attempt=10)
+    assert store.latest("another run", DIGEST) is None

@@ -6,14 +6,8 @@ import pytest
 from django_runstore import RunStore
 from django_runstore.errors import DatabaseFailure, RunPersistenceFailed, SinkFailed
 from django_runstore.handlers import RunHandle, RunInterrupted
-from django_runstore.handlers.execution import (
-    LARGEST_ERROR_BYTES,
-    LONGEST_MESSAGE,
-    Completed,
-    Failed,
-    Interrupted,
-    execute,
-)
+from django_runstore.handlers.described_errors import LARGEST_ERROR_BYTES, LONGEST_MESSAGE
+from django_runstore.handlers.execution import Completed, Failed, Interrupted, execute
 from django_runstore.handlers.registry import Handler
 from django_runstore.models import Run
 from django_runstore.outcomes import Transitioned

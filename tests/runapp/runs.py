@@ -147,3 +147,31 @@ def pool(run):
     os.kill(child, signal.SIGTERM)
     _, status = os.waitpid(child, 0)
     return {"child": os.waitstatus_to_exitcode(status)}
+
+
+def effect(run, name):
+    note(run, f"{name} {run.fence} entered {os.getpid()}")
+    if name == run.state.get("dies_in") and run.fence == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [name, run.fence]
+
+
+@handler("test.steps")
+def steps(run):
+    """Do three things once each, though the first execution dies in or after one of them."""
+    results = []
+    for name in ("first", "second", "third"):
+        results.append(run.step(name, lambda name=name: effect(run, name)))
+        if name == run.state.get("dies_after") and run.fence == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return results
+
+
+@handler("test.steps_deserted")
+def steps_deserted(run):
+    """Kill the supervisor after the second step, which takes this worker along."""
+    results = [run.step(name, lambda name=name: effect(run, name)) for name in ("first", "second")]
+    if run.fence == 1:
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
+    return [*results, run.step("third", lambda: effect(run, "third"))]

@@ -109,7 +109,7 @@ def test_it_can_stand_in_for_the_store():
     assert isinstance(StubRunStore(), RunStore)
 
 
-ATTEMPT_OPERATIONS = ("put", "get", "heartbeat", "finish", "patch")
+ATTEMPT_OPERATIONS = ("put", "get", "latest", "heartbeat", "finish", "patch")
 
 
 @pytest.mark.conformance(182)
