@@ -134,7 +134,7 @@ class Steps:
     def _record_failure(self, key: str, number: int, error: BaseException) -> None:
         if interruption_of(error) is None:
             self._finish(key, number, FAILED, error=parse_json_text(describe_error(error)))
-        elif not self._signal.expired():
+        else:
             # No failure, and no reason to wait for a database that may be away: should this
             # not be written, the next attempt finds it and writes it then.
             self._try_to_finish(key, number)
