@@ -10,9 +10,12 @@ from django.db import connections, router
 from django.utils.module_loading import import_string
 
 from django_runstore import conf
+from django_runstore.db.change_statements import is_stamped_ahead, read_identity
+from django_runstore.db.triggers import wrong_triggers
+from django_runstore.models import Run, StoreIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 APP_LABEL: Final = "runstore"
 IMMEDIATE: Final = "IMMEDIATE"
@@ -20,6 +23,13 @@ _IMMEDIATE_HINT: Final = (
     "Set DATABASES[{alias!r}]['OPTIONS']['transaction_mode'] = 'IMMEDIATE' (and 'timeout' to "
     "the seconds a writer may wait)."
 )
+_TRIGGERS_HINT: Final = (
+    "Run manage.py migrate runstore. If nothing is left to migrate: put "
+    "django_runstore.db.operations.InstallTriggers() last in the migration that changed the table, "
+    "or in one of its own, then run manage.py runstore_rotate_identity --database {alias}, since "
+    "what changed meanwhile was not counted."
+)
+_ROTATE_HINT: Final = "Run manage.py runstore_rotate_identity --database {alias}."
 
 
 @register(Tags.compatibility)
@@ -56,6 +66,16 @@ def check_sqlite_transactions(**_: Any) -> list[CheckMessage]:
     written: SQLite fails it at once, whatever the busy timeout.
     """
     return [message for alias in connections for message in _sqlite_messages(alias)]
+
+
+@register(Tags.database)
+def check_revisions(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """
+    Report databases in which changes of runs are not counted, or cannot be followed.
+
+    Warnings, since ``migrate`` would not run past an error, and may be what mends them.
+    """
+    return [message for alias in databases or () for message in _revision_messages(alias)]
 
 
 def _unusable(found: conf.RunstoreSettings) -> Iterator[CheckMessage]:
@@ -117,4 +137,34 @@ def _sqlite_messages(alias: str) -> Iterator[CheckMessage]:
             f"'database is locked' as soon as another process writes.",
             hint=hint,
             id="runstore.W001",
+        )
+
+
+def _revision_messages(alias: str) -> Iterator[CheckMessage]:
+    connection = connections[alias]
+    if not router.allow_migrate(alias, APP_LABEL, model_name="run"):
+        return
+    made = set(connection.introspection.table_names())
+    if not {Run._meta.db_table, StoreIdentity._meta.db_table} <= made:
+        return  # not migrated yet
+    wrong = wrong_triggers(connection, Run)
+    if wrong:
+        yield Warning(
+            f"Database {alias!r} does not count every change of a run: these triggers are missing, "
+            f"disabled or not those of this release: {', '.join(wrong)}.",
+            hint=_TRIGGERS_HINT.format(alias=alias),
+            id="runstore.W003",
+        )
+    if read_identity(alias) is None:
+        yield Warning(
+            f"Database {alias!r} has lost its identity: every change of a run is refused.",
+            hint=_ROTATE_HINT.format(alias=alias),
+            id="runstore.W004",
+        )
+    elif is_stamped_ahead(alias):
+        yield Warning(
+            f"Database {alias!r} holds changes of runs from beyond all that it has written, so it "
+            f"was restored from another one: whoever follows changes does not see them.",
+            hint=_ROTATE_HINT.format(alias=alias),
+            id="runstore.W005",
         )

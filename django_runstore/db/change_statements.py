@@ -96,6 +96,18 @@ SELECT i.identity, %(revision)s > i.revision, c.run_id, 0, c.revision, c.deleted
 """
 
 
+_AHEAD_POSTGRESQL: Final = """
+SELECT EXISTS (SELECT FROM runstore_run WHERE revision_xid >= b.next)
+    OR EXISTS (SELECT FROM runstore_run_tombstone WHERE revision_xid >= b.next)
+  FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next) AS b
+"""
+_AHEAD_SQLITE: Final = """
+SELECT EXISTS (SELECT 1 FROM runstore_run WHERE revision_xid = 0 AND revision > i.revision)
+    OR EXISTS (SELECT 1 FROM runstore_run_tombstone WHERE revision > i.revision)
+  FROM runstore_store_identity AS i WHERE i.id = 1
+"""
+
+
 def read_changes(using: str, xid: int, revision: int, limit: int) -> FoundChanges | None:
     """
     Read at most ``limit`` changes after a position, in one statement.
@@ -141,6 +153,16 @@ def read_revision(using: str) -> int | None:
             {},
         )
     return rows[0][0] if rows else None
+
+
+def is_stamped_ahead(using: str) -> bool:
+    """
+    Tell whether there are runs or tombstones from beyond all that this database has written.
+
+    So it is after a restore into another PostgreSQL server: no follower would see them.
+    """
+    statement = _AHEAD_SQLITE if has_one_writer(using) else _AHEAD_POSTGRESQL
+    return any(bool(ahead) for (ahead,) in _fetch(using, statement, {}))
 
 
 def _fetch(using: str, statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -9,7 +9,6 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 from django_runstore.db.backends import has_one_writer
-from django_runstore.db.triggers import remove_triggers
 from django_runstore.durable import MAX_SAFE_INTEGER
 
 if TYPE_CHECKING:
@@ -69,8 +68,8 @@ def create_revision_tables(apps: Any, schema_editor: "BaseDatabaseSchemaEditor")
 
 
 def drop_revision_tables(apps: Any, schema_editor: "BaseDatabaseSchemaEditor") -> None:  # noqa: ANN401, ARG001 - the signature of RunPython
-    """Undo ``create_revision_tables``; the triggers cannot do without the tables."""
-    for statement in (*remove_triggers(schema_editor.connection), *_DROP):
+    """Undo ``create_revision_tables``."""
+    for statement in _DROP:
         schema_editor.execute(statement, None)
     if not has_one_writer(schema_editor.connection.alias):
         schema_editor.execute("DROP SEQUENCE runstore_revision", None)
