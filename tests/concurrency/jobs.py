@@ -42,6 +42,7 @@ from django_runstore.outcomes import (  # noqa: E402
 )
 from django_runstore.snapshots import OwnedTransition, RunNote  # noqa: E402
 from django_runstore.testing import FakeClock  # noqa: E402
+from tests.concurrency.change_jobs import change_for_a_while, follow_for_a_while  # noqa: E402, F401
 
 
 def owner(number: int) -> OwnerId:
@@ -248,6 +249,13 @@ def take_over_while_written(me: OwnerId, now_ms: int) -> dict[str, Any]:
 def attempt_rows() -> list[str]:
     """Every byte of every attempt."""
     return [str(row) for row in Attempt.objects.order_by("attempt").values_list()]
+
+
+def delete_run(run_id: str) -> int:
+    """Delete a run as another program would; give how many rows that were."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM runstore_run WHERE run_id = %s", [run_id])
+        return int(cursor.rowcount)
 
 
 def enter(path: str, line: str) -> None:

@@ -21,8 +21,15 @@ def let_loose(
     Every process is up and connected before the first one begins. Gives what each returned;
     a process that raised fails the test with its traceback.
     """
+    return let_loose_all([(job, each) for each in arguments], environment)
+
+
+def let_loose_all(
+    jobs: Sequence[tuple[str, Mapping[str, Any]]], environment: Mapping[str, str]
+) -> list[Any]:
+    """Do several jobs, each with its arguments in a process of its own, as ``let_loose``."""
     with ExitStack() as cleanup:
-        processes = [cleanup.enter_context(_process(job, each, environment)) for each in arguments]
+        processes = [cleanup.enter_context(_process(*each, environment)) for each in jobs]
         for process in processes:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n", process.communicate()[1]
