@@ -149,7 +149,8 @@ def read_revision(using: str) -> int | None:
     else:
         rows = _fetch(
             using,
-            "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM runstore_revision",
+            "SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END "
+            "FROM runstore_revision",
             {},
         )
     return rows[0][0] if rows else None

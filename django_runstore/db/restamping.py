@@ -13,10 +13,10 @@ from django_runstore.db.lock_wait import limit_lock_wait
 _LOCK: Final = "LOCK TABLE runstore_run, runstore_run_tombstone IN SHARE ROW EXCLUSIVE MODE"
 # The sequence may lag where only rows were restored.
 _CATCH_UP: Final = """
-SELECT setval('runstore_revision', greatest(
-    (SELECT last_value FROM runstore_revision),
+SELECT setval('runstore_revision', 1 + greatest(
+    (SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM runstore_revision),
     (SELECT max(revision) FROM runstore_run),
-    (SELECT max(revision) FROM runstore_run_tombstone)))
+    (SELECT max(revision) FROM runstore_run_tombstone)), false)
 """
 # The trigger puts number and transaction in place of whatever is written here.
 _STAMP_RUNS: Final = "UPDATE runstore_run SET revision = 0"

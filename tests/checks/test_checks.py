@@ -72,11 +72,11 @@ class TestSettings:
         (message,) = checks.check_settings()
         assert "must be a dotted path or None" in message.msg
 
-    @override_settings(RUNSTORE={"EXPORTERS": ["django_runstore.metrics.logging"]})
+    @override_settings(RUNSTORE={"EXPORTERS": ["django_runstore.metrics.contract.SUCCESS"]})
     def test_an_exporter_that_cannot_be_made_is_an_error(self):
         (message,) = checks.check_settings()
         assert message.id == "runstore.E004"
-        assert "'django_runstore.metrics.logging'" in message.msg
+        assert "'django_runstore.metrics.contract.SUCCESS'" in message.msg
 
     def test_the_exporters_of_this_package_are_usable(self):
         paths = [

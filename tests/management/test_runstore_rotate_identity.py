@@ -215,6 +215,23 @@ def test_a_sequence_that_was_not_restored_catches_up(store: RunStore):
         execute(f"SELECT setval('runstore_revision', {highest + 100})")
 
 
+@pytest.mark.parametrize("counted", [0, 7])
+def test_a_database_without_runs_counts_on_from_where_it_was(counted):
+    call_command("migrate", "runstore", "zero", verbosity=0)
+    call_command("migrate", verbosity=0)
+    store = RunStore()
+    for number in range(counted):
+        store.create(f"{number}", "{}")
+    with triggers_off():
+        execute("DELETE FROM runstore_run")
+    assert store.revision() == counted
+    for _ in range(2):
+        rotate()
+        assert store.revision() == counted
+    store.create("next", "{}")
+    assert store.revision() == Run.objects.get().revision == counted + 1
+
+
 def test_an_unknown_alias_is_refused():
     with pytest.raises(CommandError):
         rotate("--database", "nowhere")
