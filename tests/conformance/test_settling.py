@@ -14,11 +14,13 @@ from tests.conformance.raw import update_raw
 from tests.conformance.world import (
     NO_CLAIM,
     NO_OWNER,
+    SAFE,
     A,
     B,
     World,
     owner_columns,
     running,
+    tables,
 )
 
 ABSENT, PRESENT = TransitionGuard("absent"), TransitionGuard("present")
@@ -92,6 +94,32 @@ def test_suspending_is_no_end(world: World):
     world.store.transition_owned("run", A, "suspended")
     row = world.store.get("run")
     assert (row.finished_at_ms, row.available_at_ms) == (None, 7_000)
+
+
+@pytest.mark.parametrize("at_ms", [None, 0, 9_000])
+def test_a_suspended_run_is_available_when_it_is_said(world: World, at_ms):
+    world.active(A)
+    world.clock.set(7_000)
+    moved = world.store.transition_owned("run", A, "suspended", fence=1, available_at_ms=at_ms)
+    assert moved.code == "transitioned"
+    assert world.store.get("run").available_at_ms == at_ms
+
+
+@pytest.mark.parametrize("status", ["running", "completed"])
+def test_when_a_run_is_available_is_said_of_suspended_ones_only(world: World, status):
+    world.active(A)
+    world.store.transition_owned("run", A, status, available_at_ms=9_000)
+    assert world.store.get("run").available_at_ms == 0
+
+
+@pytest.mark.parametrize("at_ms", [-1, 1.0, True, "9", SAFE + 1])
+def test_a_time_that_is_none_is_refused(world: World, at_ms):
+    world.active(A)
+    before = tables()
+    with pytest.raises(InvalidRun) as caught:
+        world.store.transition_owned("run", A, "suspended", available_at_ms=at_ms)
+    assert caught.value.detail["field"] == "available_at_ms"
+    assert tables() == before
 
 
 @pytest.mark.parametrize("status", ["running", "suspended", *TERMINAL])

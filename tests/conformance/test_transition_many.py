@@ -79,6 +79,12 @@ def test_a_run_put_back_is_available_now_and_counts_nothing(world: World):
     assert (row.available_at_ms, row.failure_count, row.recovery_count) == (70, 0, 0)
 
 
+def test_a_run_can_be_given_up_until_somebody_wakes_it(world: World):
+    world.active(A)
+    world.store.transition_many(A, [move("run", "suspended", available_at_ms=None)])
+    assert world.store.get("run").available_at_ms is None
+
+
 def test_a_lost_worker_is_counted_and_noted_in_the_runs_own_stream(world: World):
     world.active(A)
     world.clock.set(70)

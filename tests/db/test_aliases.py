@@ -9,7 +9,7 @@ from django.db import connection, connections, transaction
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
-from django_runstore import LivenessEvidence, OwnerId, RunNotFound, RunSnapshot, RunStore
+from django_runstore import LivenessEvidence, OwnerId, RunNotFound, RunSnapshot, RunStore, Waiting
 from django_runstore.clocks import clock_for
 from django_runstore.models import JournalEntry, Run
 from django_runstore.outcomes import Activated, Transitioned, Updated
@@ -73,8 +73,12 @@ def whole_life(store: RunStore, run_id: str) -> list[str]:
         store.reconfirm(run_id, OWNER, fence=fence),
         store.heartbeat_many(OWNER, [(run_id, fence)])[run_id],
         store.save_progress(run_id, OWNER, fence=fence, progress_json="{}"),
-        store.transition_owned(run_id, OWNER, "suspended", fence=fence),
+        store.park(run_id, Waiting("timer"), OWNER, fence=fence),
+        store.transition_owned(run_id, OWNER, "suspended", fence=fence, available_at_ms=None),
     ]
+    assert store.waiting(run_id) == Waiting("timer")
+    assert [each.run_id for each in store.waiting_runs()] == [run_id]
+    answers.append(store.wake(run_id))
     claimed = store.claim_many(OWNER, 10)
     assert {each.run.run_id for each in claimed} == {"root", run_id}
     answers += [store.request_cancel("root"), store.request_cancel_lineage(run_id)]
@@ -95,7 +99,9 @@ EXPECTED = [
     "updated",
     "updated",
     "updated",
+    "parked",
     "transitioned",
+    "woken",
     "cancel_requested",
     "cancel_requested",
     "transitioned",
@@ -109,8 +115,14 @@ def everything_in(alias: str) -> tuple[int, int]:
 
 def test_every_operation_stays_on_its_alias(elsewhere: str):
     with CaptureQueriesContext(connection) as on_default:
-        assert whole_life(RunStore(elsewhere), "run") == EXPECTED
+        store = RunStore(elsewhere)
+        assert whole_life(store, "run") == EXPECTED
+        changed = {each.run_id for each in store.changes().changes if not each.deleted}
+        assert changed == {"root", "run"}
+        assert store.revision() > 2
+        assert store.rotate_identity().identity == store.identity()
     assert [query["sql"] for query in on_default] == []
+    assert RunStore().identity() != store.identity()
     assert everything_in("default") == (0, 0)
     assert everything_in(elsewhere) == (2, 4 + 1 + 4 + 2)
 

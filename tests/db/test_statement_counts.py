@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from django_runstore import InvalidRun, Journal, RunSnapshot
+from django_runstore import InvalidRun, Journal, RunSnapshot, Waiting
 from django_runstore.snapshots import OwnedTransition, RunNote
 from tests.conformance.journal.sample import event
 from tests.conformance.world import A, B, P, World, fresh_evidence, running
@@ -137,6 +137,20 @@ WRITES = {
     "transition_owned to completed": Case(
         lambda w: w.active(A), lambda w: w.store.transition_owned("run", A, "completed"), TAKE
     ),
+    "park": Case(
+        lambda w: w.active(A),
+        lambda w: w.store.park("run", Waiting("timer", 5), A, fence=1),
+        LOCK_ROW + WRITE_ROW,
+    ),
+    "park that loses": Case(
+        lambda w: w.active(A), lambda w: w.store.park("run", Waiting("timer"), B), LOCK_ROW
+    ),
+    "wake": Case(
+        lambda w: (w.active(A), w.store.park("run", Waiting("timer"), A)),
+        lambda w: w.store.wake("run"),
+        LOCK_ROW + WRITE_ROW,
+    ),
+    "wake of one awake": Case(pending, lambda w: w.store.wake("run"), LOCK_ROW),
     "claim_many of 30": Case(thirty, lambda w: w.store.claim_many(A, 30), TAKE),
     "claim_many of nothing": Case(nothing, lambda w: w.store.claim_many(A, 30), LOCK_ROW),
     "transition_many of 30": Case(
@@ -188,6 +202,11 @@ READS = {
     "get": lambda w: w.store.get("a"),
     "lineage": lambda w: w.store.lineage("a"),
     "latest_round": lambda w: w.store.latest_round("a"),
+    "waiting": lambda w: w.store.waiting("a"),
+    "waiting_runs": lambda w: w.store.waiting_runs(),
+    "changes": lambda w: w.store.changes(),
+    "identity": lambda w: w.store.identity(),
+    "revision": lambda w: w.store.revision(),
 }
 
 
