@@ -67,6 +67,20 @@ def is_nested(using: str) -> bool:
     return not connection.get_autocommit()
 
 
+def drop_ended_connection(using: str) -> None:
+    """
+    After long work elsewhere, let go of a connection that was ended meanwhile.
+
+    Servers, firewalls and poolers end connections that idle. What is written next would fail,
+    and what took an hour would have to be done again, and fail again.
+    """
+    connection = connections[using]
+    if connection.connection is None or is_nested(using):
+        return
+    if not connection.is_usable():
+        connection.close()
+
+
 def drop_lost_connection(using: str) -> None:
     """
     After an ``io`` failure, let go of the connection, dead or not.

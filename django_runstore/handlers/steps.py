@@ -1,12 +1,14 @@
 """Steps of a run: what was finished once is not done again. Spec: design 8, run-store 5."""
 
 import inspect
-import math
+import os
 from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final, NoReturn, assert_never
 
-from django_runstore.attempts import AttemptRecord, FinishAttempt
+from django_runstore.attempts import AttemptId
+from django_runstore.clocks import boottime_ms
+from django_runstore.db.boundary import drop_ended_connection
 from django_runstore.durable import durable_text, parse_json_text
 from django_runstore.handlers.described_errors import describe_error
 from django_runstore.handlers.errors import InvalidValue
@@ -25,13 +27,18 @@ from django_runstore.outcomes import (
     Upserted,
 )
 from django_runstore.owners import OwnerId
-from django_runstore.services import AttemptStore, RunStore
+from django_runstore.services import RunStore
+from django_runstore.services.step_attempts import StepAttempts
+from django_runstore.services.twin import joins_a_block
 from django_runstore.unset import UNSET
 
 RUNNING: Final = "running"
 COMPLETED: Final = "completed"
 FAILED: Final = "failed"
 INTERRUPTED: Final = "interrupted"
+
+# Nothing ends a connection that has idled for less.
+LONG_MS: Final = 5_000
 
 _OPERATION: Final = "step"
 _FENCE: Final = "fence"
@@ -52,8 +59,8 @@ class Steps:
         self._owner = owner
         self._fence = fence
         self._signal = signal
-        self._clock = store.clock
-        self._attempts = AttemptStore(store.using, clock=store.clock, arbiter=store.arbiter)
+        self._attempts = StepAttempts(store.using, clock=store.clock, arbiter=store.arbiter)
+        self._pid = os.getpid()
         self._lock = Lock()
         self._under_way: set[str] = set()
 
@@ -71,6 +78,10 @@ class Steps:
             BaseException: what the function raised, once that is recorded.
         """
         _admit(name, function)
+        if joins_a_block(self._attempts.using):
+            # A rollback would take the record with it, but not what the step did elsewhere;
+            # and in a block that an error has broken not even that error could be recorded.
+            _refuse("step", "cannot be taken inside an atomic block; leave the block first")
         inputs = {key: value for key, value in kwargs.items() if key != _FENCE}
         key = digest_value(_OPERATION, "inputs", {"name": name, "args": args, "kwargs": inputs})
         with self._lock:
@@ -89,38 +100,51 @@ class Steps:
             return before.outcome, False
         if before is not None and before.state == RUNNING:
             # Whoever began it is gone, or this handler would not run: nobody finishes it.
-            self._finish(key, before.attempt, INTERRUPTED)
-        number = 0 if before is None else before.attempt + 1
-        self._begin(name, key, number)
+            self._finish(AttemptId(self._run_id, key, before.attempt), INTERRUPTED)
+        attempt = AttemptId(self._run_id, key, 0 if before is None else before.attempt + 1)
+        self._begin(name, attempt)
         try:
-            result = body()
+            result = self._call(body)
         except KeyboardInterrupt:
             # A person wants this process to end now.
             raise
         except BaseException as error:
-            self._record_failure(key, number, error)
+            if os.getpid() == self._pid:
+                self._record_failure(attempt, error)
             raise
         try:
             text = encode_value(_OPERATION, "result", result)
         except InvalidValue as error:
-            self._record_failure(key, number, error)
+            self._record_failure(attempt, error)
             raise
         # The stored form and not the result itself: a replay could give nothing else.
         outcome = parse_json_text(text)
-        self._finish(key, number, COMPLETED, outcome=outcome)
+        self._finish(attempt, COMPLETED, outcome=outcome)
         return outcome, True
 
-    def _begin(self, name: str, key: str, number: int) -> None:
-        attempt = AttemptRecord(
-            self._run_id,
-            key,
-            number,
+    def _call(self, body: Callable[[], Any]) -> Any:  # noqa: ANN401 - any JSON value
+        """Call the function, and see to it that what it comes to can be recorded."""
+        began_ms = boottime_ms()
+        try:
+            result = body()
+        finally:
+            if os.getpid() == self._pid and boottime_ms() - began_ms >= LONG_MS:
+                drop_ended_connection(self._attempts.using)
+        if os.getpid() != self._pid:
+            # A process that the function forked. The step, like its connection, is the parent's.
+            raise RunInterrupted("forked")
+        return result
+
+    def _begin(self, name: str, attempt: AttemptId) -> None:
+        outcome = self._attempts.begin_attempt(
+            attempt,
             RUNNING,
-            self._now_ms(),
-            meta={"fence": self._fence},
+            self._owner,
+            fence=self._fence,
             step_name=name,
+            meta={"fence": self._fence},
         )
-        match self._attempts.put(attempt, self._owner, fence=self._fence):
+        match outcome:
             case Inserted() | Upserted():
                 return
             case ExistingSame() | Conflict():
@@ -131,17 +155,17 @@ class Steps:
             case unreachable:
                 assert_never(unreachable)
 
-    def _record_failure(self, key: str, number: int, error: BaseException) -> None:
+    def _record_failure(self, attempt: AttemptId, error: BaseException) -> None:
         if interruption_of(error) is None:
-            self._finish(key, number, FAILED, error=parse_json_text(describe_error(error)))
+            self._finish(attempt, FAILED, error=parse_json_text(describe_error(error)))
         else:
             # No failure, and no reason to wait for a database that may be away: should this
             # not be written, the next attempt finds it and writes it then.
-            self._try_to_finish(key, number)
+            self._try_to_finish(attempt)
 
-    def _try_to_finish(self, key: str, number: int) -> None:
+    def _try_to_finish(self, attempt: AttemptId) -> None:
         try:
-            self._finish(key, number, INTERRUPTED)
+            self._finish(attempt, INTERRUPTED)
         except Exception:  # noqa: BLE001, S110 - the interruption under way matters more
             pass
         except RunInterrupted:
@@ -149,8 +173,7 @@ class Steps:
 
     def _finish(
         self,
-        key: str,
-        number: int,
+        attempt: AttemptId,
         state: str,
         *,
         outcome: Any = UNSET,  # noqa: ANN401 - any JSON value
@@ -158,19 +181,16 @@ class Steps:
     ) -> None:
         if self._signal.expired():
             raise RunInterrupted("lease_lapsed")
-        record = FinishAttempt(
-            self._run_id, key, number, state, self._now_ms(), error=error, outcome=outcome
+        ended = self._attempts.end_attempt(
+            attempt, state, self._owner, fence=self._fence, outcome=outcome, error=error
         )
-        match self._attempts.finish(record, self._owner, fence=self._fence):
+        match ended:
             case Finished():
                 return
             case FenceLost() | NotFound() | StateChanged():
                 raise RunInterrupted("fence_lost")
             case unreachable:
                 assert_never(unreachable)
-
-    def _now_ms(self) -> int:
-        return math.floor(self._clock.now_ms())
 
 
 def _admit(name: object, function: object) -> None:

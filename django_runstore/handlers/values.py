@@ -36,5 +36,5 @@ def _encoded(operation: str, field: str, value: object, encode: Callable[[object
     except JsonComplaint as error:
         complaint, path = error.complaint, error.path
     # Raised outside the handler: the complaint's traceback can reach the value.
-    message = f"{field} {complaint} (at {path})"
+    message = f"{field}{path.removeprefix('$')} {complaint}"
     raise InvalidValue(operation, message, {"field": field, "path": path, "detail": complaint})

@@ -4,19 +4,21 @@ import hashlib
 import threading
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_runstore import AttemptStore, RunStore
 from django_runstore.durable import canonical_json
 from django_runstore.errors import AttemptPersistenceFailed, RunPersistenceFailed
 from django_runstore.handlers import InvalidValue, RunContext, RunInterrupted
+from django_runstore.handlers import steps as steps_module
 from django_runstore.handlers.execution import Interrupted, execute
 from django_runstore.handlers.registry import Handler
 from django_runstore.handlers.steps import Steps
 from django_runstore.models import Attempt, Run
 from django_runstore.outcomes import FenceLost
 from django_runstore.snapshots import OwnedTransition
+from tests.conformance.race import race
 from tests.handlers.conftest import OWNER
 from tests.handlers.signals import ScriptedSignal
 
@@ -216,11 +218,11 @@ class TestRefusals:
         with pytest.raises(InvalidValue) as caught:
             context.step("extract", Calls(result))
         assert str(caught.value) == (
-            "invalid_value: Handler.step: result contains a non-finite number (at $.items[1].price)"
+            "invalid_value: Handler.step: result.items[1].price contains a non-finite number"
         )
         (attempt,) = Attempt.objects.all()
         assert attempt.state == "failed"
-        assert "$.items[1].price" in attempt.error_json
+        assert "result.items[1].price contains a non-finite number" in attempt.error_json
         assert "hunter2" not in attempt.error_json
 
     @pytest.mark.parametrize("name", ["", "x" * 1025, "a\0b", "\ud800", None, 7])
@@ -366,7 +368,9 @@ class TestProgress:
         context.step("extract", Calls())
         with CaptureQueriesContext(connection) as queries:
             context.step("extract", Calls())
-        assert len(queries) == 1
+        # The savepoint is the test's: outside a TestCase nothing has to be asked of its block.
+        asked = [query for query in queries if "SAVEPOINT" not in query["sql"]]
+        assert len(asked) == 1
 
 
 class TestFailingDatabase:
@@ -408,6 +412,63 @@ class TestFailingDatabase:
         monkeypatch.setattr(AttemptStore, "finish", away)
         with pytest.raises(RunInterrupted, match="draining"):
             context.step("extract", Calls(RunInterrupted("draining")))
+
+
+class TestSurroundings:
+    @pytest.mark.django_db(transaction=True)
+    def test_a_step_inside_an_atomic_block_is_refused(self, make_context):
+        context, calls = make_context(), Calls()
+        with transaction.atomic(), pytest.raises(InvalidValue, match="leave the block first"):
+            context.step("extract", calls)
+        assert (calls, attempts()) == ([], [])
+        assert context.step("extract", calls) == "done"
+
+    def test_a_clock_that_cannot_be_read_is_a_database_that_is_away(
+        self, make_context, monkeypatch
+    ):
+        def away(_clock):
+            raise OperationalError("server closed the connection unexpectedly")
+
+        context = make_context()
+
+        def work():
+            monkeypatch.setattr(type(RunStore().clock), "now_ms", away)
+
+        outcome = execute(Handler("it", lambda run: run.step("extract", work)), context)
+        assert outcome == Interrupted("database_unavailable")
+
+    @pytest.mark.postgres("SQLite has no connection that could be ended")
+    @pytest.mark.django_db(transaction=True)
+    def test_the_result_of_long_work_is_recorded_although_its_connection_was_ended(
+        self, make_context, monkeypatch
+    ):
+        context = make_context()
+        monkeypatch.setattr(steps_module, "LONG_MS", 0)
+
+        def work():
+            pid = connection.connection.info.backend_pid
+            race(lambda: Run.objects.raw(END, [pid])[0])
+            return 5
+
+        assert context.step("extract", work) == 5
+        assert attempts() == [("extract", 0, "completed")]
+
+    @pytest.mark.parametrize("answer", ["done", LookupError(), {1, 2}])
+    def test_a_forked_child_records_nothing(self, make_context, answer):
+        context = make_context()
+        context.check()
+
+        def fork():
+            # What is left of the step runs in another process from here on.
+            context._steps._pid += 1
+            return Calls(answer)()
+
+        with pytest.raises((RunInterrupted, LookupError)):
+            context.step("extract", fork)
+        assert attempts() == [("extract", 0, "running")]
+
+
+END = "SELECT 'x' AS run_id, pg_terminate_backend(%s) AS ended"
 
 
 def test_the_key_of_a_step_is_the_digest_of_its_name_and_inputs(make_context):
