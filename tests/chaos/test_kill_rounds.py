@@ -1,11 +1,8 @@
 """Two supervisors, two hundred runs, and kill -9 at random moments; ten times."""
 
-import os
 import random
-import signal
 import subprocess
 import sys
-from contextlib import suppress
 
 import pytest
 from django.db import transaction
@@ -13,33 +10,12 @@ from django.db import transaction
 from django_runstore.models import JournalEntry, Run
 from django_runstore.services import RunStore
 from tests.chaos.app.runs import STEPS
-from tests.supervision.processes import REPOSITORY, SupervisorProcess, until
+from tests.chaos.killing import kill_a_supervisor, kill_a_worker
+from tests.supervision.processes import REPOSITORY, until
 
 ROUNDS = 10
 RUNS = 200
 WORKERS_KILLED = 2
-
-
-@pytest.fixture
-def environment(child_environment, tmp_path):
-    return child_environment | {
-        "DJANGO_SETTINGS_MODULE": "tests.chaos.settings",
-        "RUNSTORE_TEST_RUNTIME_DIR": str(tmp_path / "runtime"),
-    }
-
-
-@pytest.fixture
-def supervisors(environment, tmp_path):
-    started = [
-        SupervisorProcess(
-            environment, tmp_path / f"{name}.log", "--concurrency=2", "--queues=chaos"
-        )
-        for name in ("a", "b")
-    ]
-    yield started
-    for supervisor in started:
-        supervisor.end()
-        print(f"--- {supervisor.log_path.name}\n{supervisor.log}")  # noqa: T201
 
 
 @pytest.mark.django_db(transaction=True)
@@ -81,14 +57,3 @@ def test_every_run_settles_once_although_a_supervisor_and_two_workers_are_killed
     assert (report.returncode, report.stdout) == (0, f"{RUNS} runs, no fault\n"), report.stderr
     done = {tuple(line.split("\t")[::2]) for line in effects.read_text().splitlines()}
     assert done == {(f"run-{run:03}", str(step)) for run in range(RUNS) for step in range(STEPS)}
-
-
-def kill_a_supervisor(supervisors, moments):
-    moments.choice(supervisors).signal(signal.SIGKILL)
-
-
-def kill_a_worker(supervisors, moments):
-    """Kill a worker of one that is still up; its pid may be gone by now, then nothing dies."""
-    up = [supervisor for supervisor in supervisors if supervisor.process.poll() is None]
-    with suppress(ProcessLookupError):
-        os.kill(moments.choice(up).worker_pids()[-1], signal.SIGKILL)
