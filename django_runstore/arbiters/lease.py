@@ -63,9 +63,15 @@ class AskRenew:
 
 @dataclass(frozen=True, slots=True)
 class AskRelease:
-    """Give up whatever this identity holds, claim and ownership alike."""
+    """
+    Give up what this identity holds: claim and ownership alike, or the claim alone.
+
+    A claimant that gives its claim back may own the run at the same time, when it has stolen
+    from itself; it owns it still.
+    """
 
     owner: OwnerId
+    claim_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

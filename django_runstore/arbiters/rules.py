@@ -107,7 +107,7 @@ def _renew(lease: Lease, request: AskRenew) -> Decision:
 def _release(lease: Lease, request: AskRelease) -> Decision:
     if lease.claim == request.owner:
         lease = replace(lease, claim=None, claimed_at_ms=None)
-    if lease.owner == request.owner:
+    if lease.owner == request.owner and not request.claim_only:
         lease = replace(lease, owner=None, heartbeat_at_ms=None, owner_fence=None)
     return Decision(Granted(None, lease.fence), lease)
 

@@ -239,7 +239,7 @@ class Claiming(StoreCore):
             if row is None or not row.matches_claim(holder, token, grant):
                 return ClaimLost()
             if not row.matches(snapshot):
-                self._decide(row, row.lease, AskRelease(holder))
+                self._decide(row, row.lease, AskRelease(holder, claim_only=True))
                 released = Fact("released", holder, token, row.fence)
                 self._apply(operation, row, NO_CLAIM, (released,))
                 return SnapshotChanged()
@@ -277,7 +277,7 @@ class Claiming(StoreCore):
             row = self._lock(identifier)
             if row is None or not row.matches_claim(holder, token, grant):
                 return ClaimLost()
-            self._decide(row, row.lease, AskRelease(holder))
+            self._decide(row, row.lease, AskRelease(holder, claim_only=True))
             released = Fact("released", holder, token, row.fence)
             self._apply(operation, row, NO_CLAIM, (released,))
             return Abandoned()

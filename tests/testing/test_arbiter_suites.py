@@ -106,6 +106,15 @@ def guards_nobody(lease, request, stale):
     return right(lease, request, stale)
 
 
+class ReleasesBoth(LocalArbiter):
+    """Whoever gives its claim back gives up what it owns as well."""
+
+    def decide(self, run_id, row_lease, request, *, stale_after_ms):
+        if isinstance(request, AskRelease):
+            request = replace(request, claim_only=False)
+        return super().decide(run_id, row_lease, request, stale_after_ms=stale_after_ms)
+
+
 class ForgetsNoClaim(LocalArbiter):
     """Release lets go of the owner only, so that a thief's claim outlives the ownership."""
 
@@ -131,6 +140,8 @@ UNDER_A_STORE |= {
     "test_an_owner_that_beats_before_the_thief_activates_keeps_its_run": partial(
         Arbiter, CAUGHT["test_a_heartbeat_ignores_a_thiefs_claim"]
     ),
+    "test_who_stole_from_itself_and_gives_up_keeps_its_run": ReleasesBoth,
+    "test_who_stole_from_itself_and_comes_too_late_keeps_its_run": ReleasesBoth,
     "test_no_claim_is_stranded_by_an_owner_that_gives_up": ForgetsNoClaim,
     "test_runs_claimed_as_a_set_have_grants_of_their_own": OneForAll,
 }

@@ -161,6 +161,13 @@ def releases_the_owner_with_the_claim(lease, request, stale):
     return right(lease, request, stale)
 
 
+@caught_by("test_who_releases_its_claim_alone_keeps_what_it_owns")
+def releases_both_where_one_was_meant(lease, request, stale):
+    if isinstance(request, AskRelease):
+        request = replace(request, claim_only=False)
+    return right(lease, request, stale)
+
+
 @caught_by("test_a_fresh_owner_is_not_stolen_from")
 def takes_exactly_stale_for_stale(lease, request, stale):
     return right(lease, request, stale - 1 if isinstance(request, AskSteal) else stale)

@@ -1,6 +1,7 @@
 """What every arbiter that holds leases decides. Spec: run-store 6.1 to 6.3."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import NoReturn
 
 from django.db import connections
@@ -166,6 +167,17 @@ class ArbiterConformance(TakeoverRules):
         expect(scene.lease.owner, owned.owner, "the owner is as it was")
         expect(scene.lease.owner_fence, owned.owner_fence, "and so is its grant")
         expect(scene.renewed(A, STALE_MS, unclaimed=True), STALE_MS, "which it may renew")
+
+    def test_who_releases_its_claim_alone_keeps_what_it_owns(self) -> None:
+        scene = self.make_scene()
+        scene.owned_by(A)
+        owned = scene.lease
+        scene.stolen_by(A, STALE_MS)
+        scene.granted(AskRelease(A, claim_only=True))
+        expect(scene.lease, replace(owned, fence=2), "the claim is given up and nothing else")
+        scene.granted(AskGuard(A))
+        scene.granted(AskRelease(A))
+        expect(scene.lease, Lease(fence=2), "both go where both are given up")
 
     # --- guard and fences -------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from django_runstore.arbiters.protocol import LeaseArbiter
 from django_runstore.evidence import LivenessEvidence
 from django_runstore.models import JournalEntry, Run
 from django_runstore.outcomes import (
+    Abandoned,
     Activated,
     AlreadyClaimed,
     Claimed,
@@ -85,6 +86,17 @@ class ArbitratedStoreConformance:
         expect(late, SnapshotChanged(), "the run has moved on since it was stolen")
         expect(store.heartbeat(RUN, A, STALE_MS, fence=1), Updated(), "A is the owner still")
 
+    def test_who_stole_from_itself_and_gives_up_keeps_its_run(self) -> None:
+        store, _ = self._stolen(by=A)
+        expect(store.abandon_claim(RUN, A, STALE_MS), Abandoned(), "the claim is given back")
+        expect(store.heartbeat(RUN, A, STALE_MS, fence=1), Updated(), "A is the owner still")
+
+    def test_who_stole_from_itself_and_comes_too_late_keeps_its_run(self) -> None:
+        store, seen = self._stolen(by=A)
+        store.heartbeat(RUN, A, STALE_MS)
+        expect(store.activate(RUN, A, STALE_MS, seen), SnapshotChanged(), "the run has moved on")
+        expect(store.heartbeat(RUN, A, STALE_MS, fence=1), Updated(), "A is the owner still")
+
     def test_an_old_execution_of_the_same_owner_writes_nothing(self) -> None:
         store = self._owned()
         store.transition_owned(RUN, A, "suspended", fence=1)
@@ -133,14 +145,14 @@ class ArbitratedStoreConformance:
         expect(owned, Activated(1), "a free run is granted")
         return store
 
-    def _stolen(self) -> tuple[RunStore, RunRow]:
-        """Have the run of A claimed by B, on evidence and with A gone stale."""
+    def _stolen(self, by: OwnerId = B) -> tuple[RunStore, RunRow]:
+        """Have the run of A claimed by a thief, on evidence and with A gone stale."""
         store = self._owned()
         seen = store.get(RUN)
         assert isinstance(store.clock, FakeClock)
         store.clock.set(STALE_MS)
         evidence = LivenessEvidence(A, STALE_MS, "same-host-pid-dead")
-        thief = store.steal(RUN, seen, B, STALE_MS, evidence)
+        thief = store.steal(RUN, seen, by, STALE_MS, evidence)
         expect(thief, Claimed(STALE_MS, 2), "a stale owner is stolen from on evidence")
         return store, seen
 
