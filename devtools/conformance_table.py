@@ -20,9 +20,6 @@ SUITES: Final = "django_runstore/testing/conformance"
 # In tests by pytest's marker; in the public suites, which do not need pytest, by their own.
 MARKERS: Final = frozenset({"pytest.mark.conformance", "covers"})
 
-# Being built: to be empty at the end, which a test demands.
-AWAITED: Final[frozenset[str]] = frozenset({"D7"})
-
 Tests: TypeAlias = Mapping[str, tuple["MarkedTest", ...]]
 
 _HEAD: Final = """\
@@ -113,19 +110,18 @@ def render(tests: Tests) -> str:
     for title, notes in sections():
         lines = [f"## {title}", "", "| | Behaviour | Tests |", "| --- | --- | --- |"]
         lines += [
-            f"| {item} | {text} | {_cell(item, tests.get(item, ()))} |"
-            for item, text in notes.items()
+            f"| {item} | {text} | {_cell(tests.get(item, ()))} |" for item, text in notes.items()
         ]
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 
 
-def _cell(item: str, tests: Iterable[MarkedTest]) -> str:
+def _cell(tests: Iterable[MarkedTest]) -> str:
     by_file: dict[str, list[str]] = {}
     for test in tests:
         by_file.setdefault(test.path, []).append(test.name.removeprefix("test_"))
     if not by_file:
-        return "*being built*" if item in AWAITED else "**none**"
+        return "**none**"
     return "<br>".join(
         f"`{path.removeprefix('django_runstore/').removeprefix('tests/')}`: "
         + ", ".join(f"`{name}`" for name in names)

@@ -160,7 +160,7 @@ def test_attempts_of_one_step_stand_side_by_side():
     assert store.get(AttemptId("run", DIGEST, 1)).state == "running"
 
 
-@pytest.mark.conformance(154)
+@pytest.mark.conformance(154, "D7")
 def test_putting_twice_is_the_same_or_a_conflict_or_not_the_callers():
     store = started()
     assert store.put(RUNNING, A) == ExistingSame()
