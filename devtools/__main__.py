@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from devtools.commands import run_checks, run_demo, run_server, run_tests
+from devtools.commands import run_checks, run_demo, run_server, run_tests, take_pictures
 from devtools.environment import chosen_environment
 
 
@@ -41,6 +41,8 @@ def parser() -> argparse.ArgumentParser:
     check = add("check", "lint, format, types, system checks, migrations, docs")
     check.set_defaults(run=run_checks)
 
+    pictures = add("screenshots", "take the pictures of the guide to the admin anew")
+    pictures.set_defaults(run=take_pictures)
     serve = add("serve", "serve the admin on the demo's database, with a throw-away login")
     serve.add_argument("--port", type=int, default=0, help="the first free one from 8000 on")
     serve.set_defaults(run=run_server)

@@ -77,6 +77,15 @@ def run_demo(options: argparse.Namespace, environment: Environment, rest: Sequen
     return run(command, {"RUNSTORE_LEASES": "short"})
 
 
+def take_pictures(
+    options: argparse.Namespace, environment: Environment, rest: Sequence[str]
+) -> int:
+    """Take the pictures in ``docs/images`` anew."""
+    del options, rest
+    environment.ensure("test")
+    return run([str(environment.python), "-m", "devtools.screenshots"])
+
+
 def run_server(options: argparse.Namespace, environment: Environment, rest: Sequence[str]) -> int:
     """Serve the admin on the demonstration's database until it is interrupted."""
     environment.ensure("test")

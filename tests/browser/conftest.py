@@ -1,0 +1,130 @@
+"""A real browser on a live server, with a policy that lets no inline style or script run."""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings as project_settings
+
+from testproject.scene import build_scene
+from tests.supervision.conftest import marks, submit, supervise  # noqa: F401 - fixtures
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+EXECUTABLE = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+IS_WANTED = os.environ.get("RUNSTORE_TEST_BROWSER", "yes") != "no"
+WIDE = {"width": 1400, "height": 900}
+NARROW = {"width": 390, "height": 800}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, or fail where the verdict counts, when there is no browser."""
+    reason = _what_is_missing()
+    for item in items:
+        if "browser" in Path(item.fspath).parts[-2:-1]:
+            item.add_marker(pytest.mark.django_db(transaction=True))
+            item.add_marker(pytest.mark.timeout(120))
+            if reason and not (IS_WANTED and os.environ.get("CI") == "true"):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _what_is_missing() -> str | None:
+    if not IS_WANTED:
+        return "RUNSTORE_TEST_BROWSER=no: another run of the suite has the browser"
+    if EXECUTABLE is None:
+        return f"no browser on PATH ({', '.join(BROWSERS)})"
+    return None
+
+
+@pytest.fixture(autouse=True)
+def strict_policy(settings, monkeypatch):
+    """Serve every page under a policy that allows nothing inline."""
+    settings.MIDDLEWARE = [
+        "tests.browser.policy.StrictPolicy",
+        *settings.MIDDLEWARE,
+        # In the language that the browser asks for.
+        "django.middleware.locale.LocaleMiddleware",
+    ]
+    # The driver keeps an event loop on this thread, where Django refuses its ORM.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+
+class Visitor:
+    """Somebody at a browser, and what the browser complained of."""
+
+    def __init__(self, context, base: str) -> None:
+        self.page = context.new_page()
+        self.base = base
+        self.complaints: list[str] = []
+        self.page.on("console", self._on_console)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _on_console(self, message) -> None:
+        is_icon = message.location.get("url", "").endswith("favicon.ico")
+        if message.type in ("error", "warning") and not is_icon:
+            self.complaints.append(message.text)
+
+    def open(self, path: str) -> None:
+        response = self.page.goto(self.base + path)
+        assert response is not None
+        assert response.status == 200, (path, response.status)
+
+    def overflow(self) -> int:
+        """How many pixels the page is wider than the window."""
+        return self.page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+
+    def shoot(self, name: str) -> None:
+        """Keep a picture, for people to look at."""
+        folder = os.environ.get("RUNSTORE_TEST_SCREENSHOTS")
+        if folder:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+@pytest.fixture
+def chromium(transactional_db, monkeypatch, strict_policy) -> Iterator:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=EXECUTABLE, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium, live_server, client, django_user_model):
+    """Give an administrator's window; options are those of a browser context."""
+    root = django_user_model.objects.create_superuser("root")
+    client.force_login(root)
+    cookie = client.cookies[project_settings.SESSION_COOKIE_NAME]
+    windows = []
+
+    def start(**options) -> Visitor:
+        context = chromium.new_context(**{"viewport": WIDE, **options})
+        context.set_default_timeout(15_000)
+        context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": live_server.url}])
+        windows.append(Visitor(context, live_server.url))
+        return windows[-1]
+
+    yield start
+    for window in windows:
+        # Every story is also a test of the policy.
+        assert window.complaints == []
+
+
+@pytest.fixture
+def scene(transactional_db):
+    """The runs of the shop, as of now."""
+    build_scene(int(time.time() * 1000))

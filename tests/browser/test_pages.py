@@ -1,0 +1,51 @@
+"""Every page of the admin: for all to use, whatever the window, the theme and the language."""
+
+import pytest
+
+from django_runstore.models import JournalEntry
+from testproject.scene.shop import CLAIMED, ROUNDS, STUCK, WAITING
+from tests.admin.pages import ENTRIES, OVERVIEW, RUNS, act_url, entry_url, run_url
+from tests.browser.conftest import NARROW, WIDE
+
+PAGES = {
+    "list": lambda: RUNS,
+    "list-of-none": lambda: f"{RUNS}?q=nothing-like-this",
+    "overview": lambda: OVERVIEW,
+    "run": lambda: run_url(STUCK),
+    "run-settled": lambda: run_url(ROUNDS[1]),
+    "run-waiting": lambda: run_url(WAITING),
+    "history": lambda: run_url(STUCK, "history"),
+    "lineage": lambda: run_url(ROUNDS[1], "lineage"),
+    "lineage-of-one": lambda: run_url(STUCK, "lineage"),
+    "cancel": lambda: act_url("cancel_run", STUCK),
+    "cancel-lineage": lambda: act_url("cancel_lineage", ROUNDS[1]),
+    "wake": lambda: act_url("wake_run", WAITING),
+    "release": lambda: act_url("release_claim", CLAIMED),
+    "nothing-to-do": lambda: act_url("cancel_run", ROUNDS[0]),
+    "journal": lambda: ENTRIES,
+    "journal-entry": lambda: entry_url(JournalEntry.objects.latest("pk")),
+}
+WINDOWS = {
+    "wide-light": {"viewport": WIDE, "color_scheme": "light"},
+    "wide-dark": {"viewport": WIDE, "color_scheme": "dark"},
+    "narrow-light": {"viewport": NARROW, "color_scheme": "light"},
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_every_page_is_accessible_fits_and_keeps_the_policy(visit, scene, window):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    visitor = visit(**WINDOWS[window])
+    found = []
+    for name, path in PAGES.items():
+        visitor.open(path())
+        visitor.shoot(f"{name}-{window}")
+        results = axe.run(visitor.page)
+        found += [
+            f"{name}: {violation['id']}: {node['html'][:200]}"
+            for violation in results.response["violations"]
+            for node in violation["nodes"][:3]
+        ]
+        if visitor.overflow() > 0:
+            found.append(f"{name}: {visitor.overflow()} pixels too wide")
+    assert not found, "\n".join(found)
