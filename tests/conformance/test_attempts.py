@@ -20,7 +20,7 @@ from django_runstore.outcomes import (
 )
 from django_runstore.services import AttemptStore
 from tests.conformance.attempts import DIGEST, FINISHED, ID, RUNNING, opened, rows, started
-from tests.conformance.raw import update_raw
+from tests.conformance.raw import checks_off, update_raw
 from tests.conformance.world import A, B, C, World
 
 pytestmark = pytest.mark.django_db
@@ -347,3 +347,18 @@ def test_the_latest_attempt_of_a_step_is_the_one_with_the_highest_number():
     store.put(replace(RUNNING, attempt=11, step_key_digest="another step"), A)
     assert store.latest("run", DIGEST) == replace(RUNNING, attempt=10)
     assert store.latest("another run", DIGEST) is None
+
+
+def test_a_row_that_only_bears_the_owners_name_is_not_owned(database_world: World):
+    # No CHECK admits it; the fence does not rest on the CHECK alone.
+    with checks_off():
+        database_world.active(A)
+        store = started_over(database_world)
+        update_raw("run", status="suspended")
+        before = rows()
+        assert beat(store, 12) == FenceLost()
+        assert store.put(replace(RUNNING, attempt=1), A, fence=1) == FenceLost()
+        assert store.finish(FINISHED, A, fence=1) == FenceLost()
+        assert store.patch(ID, AttemptPatch(error=1), A) == FenceLost()
+        assert rows() == before
+        update_raw("run", status="running")
