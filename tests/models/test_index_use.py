@@ -11,7 +11,7 @@ from django_runstore.models import Run
 from django_runstore.prometheus import RunGauges
 from django_runstore.supervision import Sweeper
 from django_runstore.testing import FakeClock
-from tests.models.plans import indexes_of, plans
+from tests.models.plans import empty_runs, indexes_of, plans
 
 pytestmark = pytest.mark.postgres("its planner is what is asked")
 
@@ -67,8 +67,8 @@ def crowd(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
             )
         cursor.execute("ANALYZE runstore_run")
     yield
-    with django_db_blocker.unblock(), connection.cursor() as cursor:
-        cursor.execute("TRUNCATE runstore_run CASCADE")
+    with django_db_blocker.unblock():
+        empty_runs()
 
 
 @pytest.fixture
