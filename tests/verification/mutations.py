@@ -17,6 +17,7 @@ from django_runstore.models import Run
 from django_runstore.outcomes import SnapshotChanged
 from django_runstore.services import (
     arguments,
+    attempt_store,
     batches,
     cancelling,
     claiming,
@@ -26,6 +27,7 @@ from django_runstore.services import (
     taking_over,
 )
 from django_runstore.services.core import classify_claim_loss
+from django_runstore.services.journal.core import JournalCore
 from django_runstore.services.locked_run import LockedRun
 from django_runstore.snapshots import TransitionGuard
 from django_runstore.states import CLAIMABLE_STATUSES, RunStatus
@@ -176,6 +178,12 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "a reading may lie as far ahead as it likes": replaced(
         (arguments, "within_skew"), by=lambda _operation, now_ms, *_: now_ms
+    ),
+    "an event is appended without the fence": replaced(
+        (JournalCore, "_fenced"), by=lambda self, _operation, run_id, *_: self._lock(run_id)
+    ),
+    "true is taken for 1": replaced(
+        (attempt_store, "same_content"), by=lambda first, second: first == second
     ),
     "fractions are rounded up": replaced(
         (core, "math"), by=SimpleNamespace(floor=math.ceil, isfinite=math.isfinite)

@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 from hypothesis.stateful import rule
 
-from tests.verification.machine import RunStoreMachine, owners, runs, statuses
+from tests.verification.machine import RunStoreMachine, guards, kinds, owners, runs, statuses
 
 # Around the moment from which on a stamp is stale.
 edges = st.sampled_from([29_999, 30_000, 30_001])
@@ -20,9 +20,10 @@ class Stories(RunStoreMachine):
     def move_on(self, run: str, to: str) -> None:
         self.transition(run, "holder", to, None, None, "mine")
 
-    @rule(run=runs, who=owners)
-    def take_over(self, run: str, who: str) -> None:
-        self.steal(run, who, 0, None, "fits", True)
+    @rule(run=runs, who=owners, kind=kinds, ahead=st.sampled_from([None, 0]))
+    def take_over(self, run: str, who: str, kind: str, ahead: int | None) -> None:
+        self.take(run, "a")
+        self.steal(run, who, 0, ahead, kind, True)
         self.activate(run, who, 0, 0, "mine")
 
     @rule(run=runs, who=owners, strict=st.booleans())
@@ -62,9 +63,16 @@ class Stories(RunStoreMachine):
         self.recover_claim(run, by, "claimant", ahead, "fits", "none", False)
         self.steal(run, by, 0, ahead, "lease", False)
 
-    @rule(run=runs, by=owners)
-    def be_asked_to_stop(self, run: str, by: str) -> None:
+    @rule(run=runs, ahead=st.sampled_from([-1, -5_000]), strict=st.booleans())
+    def beat_late(self, run: str, ahead: int, strict: bool) -> None:
+        self.beat(run, "holder", 0, "mine", strict)
+        self.beat(run, "holder", ahead, "mine", strict)
+
+    @rule(run=runs, by=owners, guard=guards)
+    def be_asked_to_stop(self, run: str, by: str, guard: str | None) -> None:
+        self.take(run, by)
         self.request_cancel(run, by, None)
+        self.transition(run, "holder", "running", None, guard, "mine")
         for _ in range(2):
             self.acknowledge_cancel(run, "holder", None, "mine")
             self.time_passes(1)

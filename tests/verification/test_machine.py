@@ -23,7 +23,7 @@ COMMON = hypothesis.settings(
 SHORT = hypothesis.settings(COMMON, derandomize=True, max_examples=100, stateful_step_count=40)
 LONG = hypothesis.settings(COMMON, max_examples=3_000, stateful_step_count=80)
 # No shrinking: that a mutation is found is all there is to know.
-HUNT = hypothesis.settings(SHORT, max_examples=300, phases=[Phase.generate])
+HUNT = hypothesis.settings(SHORT, max_examples=600, phases=[Phase.generate])
 
 pytestmark = pytest.mark.django_db
 

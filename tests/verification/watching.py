@@ -9,7 +9,9 @@ import json
 from collections import defaultdict
 from typing import Any
 
+from django_runstore import models
 from django_runstore.models import JournalEntry, Run
+from tests.verification.reference_attempts import ABSENT, Attempt, Key, canonical
 from tests.verification.reference_rows import TERMINAL, Answer, By, Owner
 
 # Answers after which nothing may have changed. Not snapshot_changed: a late activation
@@ -18,9 +20,12 @@ LOSSES = {
     *("invalid_run", "not_found", "constraint", "already_claimed", "heartbeat_fresh"),
     *("evidence_required", "liveness_unconfirmed", "claim_lost", "claim_fresh", "claim_changed"),
     *("fence_lost", "guard_failed", "already_requested", "terminal", "not_waiting"),
-    *("duplicate", "idempotency_conflict", False),
+    *("duplicate", "idempotency_conflict", "conflict", "run_missing", "state_changed", False),
 }
-OWNED_WRITES = {"updated", "transitioned", "parked", "accepted", True}
+OWNED_WRITES = {
+    *("updated", "transitioned", "parked", "accepted", True),
+    *("inserted", "upserted", "existing_same", "finished", "patched"),
+}
 
 COLUMNS = {
     "status": "status",
@@ -56,6 +61,22 @@ def _identity(row: dict[str, Any], role: str) -> Owner | None:
     return None if host_id is None else (host_id, pid, nonce)
 
 
+def shown_attempt(row: models.Attempt) -> Attempt:
+    """An attempt in the words of the reference."""
+    values = {
+        name: ABSENT if text is None else canonical(json.loads(text))
+        for name in ("meta", "checkpoint", "error", "outcome")
+        for text in [getattr(row, f"{name}_json")]
+    }
+    return Attempt(
+        row.state,
+        row.started_at_ms,
+        **values,
+        finished=row.finished_at_ms,
+        heartbeat=row.heartbeat_at_ms,
+    )
+
+
 class Tables:
     """What the tables hold; entries are read once, for nothing changes or deletes them here."""
 
@@ -63,11 +84,16 @@ class Tables:
         self.rows: dict[str, dict[str, Any]] = {}
         self.facts: defaultdict[str, list[Any]] = defaultdict(list)
         self.events: defaultdict[str, list[Any]] = defaultdict(list)
+        self.attempts: dict[Key, Attempt] = {}
         self._read_up_to = 0
 
     def read(self) -> None:
         """Read every column of every row, and the entries that have come."""
         self.rows = {row["run_id"]: dict(row) for row in Run.objects.order_by("run_id").values()}
+        self.attempts = {
+            (row.run_id, row.step_key_digest, row.attempt): shown_attempt(row)
+            for row in models.Attempt.objects.all()
+        }
         new = JournalEntry.objects.filter(pk__gt=self._read_up_to)
         for entry in new.order_by("run_id", "companion", "seq"):
             self._read_up_to = max(self._read_up_to, entry.pk)

@@ -9,6 +9,7 @@ from django_runstore import TransitionGuard
 from django_runstore.events import JournalEvent
 from django_runstore.snapshots import OwnedTransition
 from tests.verification import watching
+from tests.verification.attempt_machine import AttemptMachine
 from tests.verification.machine import (
     OWNERS,
     RUNS,
@@ -22,13 +23,12 @@ from tests.verification.machine import (
 )
 from tests.verification.reference_rows import By
 from tests.verification.spelling import plain
-from tests.verification.stories import Stories
 
 few_runs = st.lists(runs, unique=True, max_size=3)
 named_fences = st.sampled_from(["mine", "mine", "old", "bogus"])
 
 
-class WholeMachine(Stories):
+class WholeMachine(AttemptMachine):
     """Everything there is."""
 
     @rule(who=owners, limit=st.integers(1, 3), ahead=readings)
@@ -42,6 +42,20 @@ class WholeMachine(Stories):
             for run, fence in answer:
                 self.watch.took(run, plain(OWNERS[who]), fence)
                 self.grants[who, run].append((at.now, fence))
+
+    @rule(run=runs, who=owners, ahead=st.sampled_from([-1, 0]))
+    def claim_what_was_put_back(self, run: str, who: str, ahead: int) -> None:
+        """Once it is due, which it is from the moment of the putting back on."""
+        self.take(run, who)
+        self.move_on(run, "suspended")
+        self.claim_many(who, 3, ahead)
+
+    @rule(run=runs, who=owners, mode=named_fences)
+    def take_twice_and_beat(self, run: str, who: str, mode: str) -> None:
+        self.take(run, who)
+        self.move_on(run, "suspended")
+        self.take(run, who)
+        self.heartbeat_many(who, [run], None, mode)
 
     @rule(who=owners, chosen=few_runs, ahead=readings, mode=named_fences)
     def heartbeat_many(self, who: str, chosen: list[str], ahead: int | None, mode: str) -> None:
