@@ -2,6 +2,7 @@
 
 import pytest
 
+from django_runstore import arbiters
 from django_runstore.arbiters import DatabaseArbiter, LocalArbiter, NullArbiter
 from django_runstore.testing.conformance import (
     ArbiterConformance,
@@ -30,3 +31,13 @@ class TestStoreOverDatabaseArbiter(ArbitratedStoreConformance):
 @pytest.mark.django_db
 class TestStoreOverLocalArbiter(ArbitratedStoreConformance):
     make_arbiter = LocalArbiter
+
+
+def test_no_arbiter_of_the_package_is_left_out():
+    shipped = {
+        found
+        for name, found in vars(arbiters).items()
+        if name in arbiters.__all__ and name.endswith("Arbiter") and name != "LeaseArbiter"
+    }
+    suites = (TestDatabaseArbiter, TestLocalArbiter, TestNullArbiter)
+    assert {suite.make_arbiter for suite in suites} == shipped
