@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings as project_settings
+from pytest_django.live_server_helper import LiveServer
 
 from testproject.scene import build_scene
+from tests.browser.policy import POLICY
 from tests.supervision.conftest import marks, submit, supervise  # noqa: F401 - fixtures
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -47,7 +49,7 @@ def _what_is_missing() -> str | None:
     return None
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def strict_policy(settings, monkeypatch):
     """Serve every page under a policy that allows nothing inline."""
     settings.MIDDLEWARE = [
@@ -79,6 +81,7 @@ class Visitor:
         response = self.page.goto(self.base + path)
         assert response is not None
         assert response.status == 200, (path, response.status)
+        assert response.headers["content-security-policy"] == POLICY
 
     def overflow(self) -> int:
         """How many pixels the page is wider than the window."""
@@ -104,7 +107,17 @@ def chromium(transactional_db, monkeypatch, strict_policy) -> Iterator:
 
 
 @pytest.fixture
-def visit(chromium, live_server, client, django_user_model):
+def server(strict_policy, transactional_db) -> Iterator[LiveServer]:
+    """A server of this test's own: the shared one keeps the middleware it was started with."""
+    started = LiveServer("localhost")
+    started._live_server_modified_settings.enable()
+    yield started
+    started.stop()
+    started._live_server_modified_settings.disable()
+
+
+@pytest.fixture
+def visit(chromium, server, client, django_user_model):
     """Give an administrator's window; options are those of a browser context."""
     root = django_user_model.objects.create_superuser("root")
     client.force_login(root)
@@ -114,8 +127,8 @@ def visit(chromium, live_server, client, django_user_model):
     def start(**options) -> Visitor:
         context = chromium.new_context(**{"viewport": WIDE, **options})
         context.set_default_timeout(15_000)
-        context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": live_server.url}])
-        windows.append(Visitor(context, live_server.url))
+        context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": server.url}])
+        windows.append(Visitor(context, server.url))
         return windows[-1]
 
     yield start

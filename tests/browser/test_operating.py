@@ -114,7 +114,7 @@ def test_pages_of_the_list_lead_there_and_back(visit, scene, monkeypatch):
     see(page.get_by_role("link", name="Newer"))
     second = ids()
     page.get_by_role("link", name="Newer").click()
-    page.get_by_role("link", name="Newer").wait_for(state="detached")
+    see(page.get_by_role("link", name=first[-1], exact=True))
     assert len(first) == len(second) == 20
     assert not set(first) & set(second)
     assert ids() == first

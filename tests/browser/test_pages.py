@@ -1,8 +1,10 @@
 """Every page of the admin: for all to use, whatever the window, the theme and the language."""
 
+from zoneinfo import ZoneInfo
+
 import pytest
 
-from django_runstore.models import JournalEntry
+from django_runstore.models import JournalEntry, Run
 from testproject.scene.shop import CLAIMED, ROUNDS, STUCK, WAITING
 from tests.admin.pages import ENTRIES, OVERVIEW, RUNS, act_url, entry_url, run_url
 from tests.browser.conftest import NARROW, WIDE
@@ -49,3 +51,16 @@ def test_every_page_is_accessible_fits_and_keeps_the_policy(visit, scene, window
         if visitor.overflow() > 0:
             found.append(f"{name}: {visitor.overflow()} pixels too wide")
     assert not found, "\n".join(found)
+
+
+def test_a_page_speaks_the_language_of_its_reader_and_shows_their_time(visit, scene, settings):
+    settings.TIME_ZONE = "Asia/Tokyo"
+    visitor = visit(locale="de-DE")
+    visitor.open(run_url(STUCK))
+    assert visitor.page.locator("html").get_attribute("lang") == "de"
+    visitor.shoot("run-german")
+    assert visitor.page.get_by_text("Braucht einen Blick").count() == 1
+    assert visitor.page.get_by_role("heading", name="Besitzverlauf").count() == 1
+    # Created four hours before, in the time of the reader's server.
+    created = Run.objects.get(pk=STUCK).created_at.astimezone(ZoneInfo("Asia/Tokyo"))
+    assert f"{created:%H:%M:%S}" in visitor.page.locator("#content").inner_text()
