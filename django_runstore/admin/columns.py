@@ -5,7 +5,7 @@ from typing import Final
 from django.contrib import admin
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_runstore import conf
@@ -64,7 +64,7 @@ class RunColumns(ReadOnlyAdmin[Run]):
         now_ms = store_now_ms(run)
         said = age(run.heartbeat_at_ms, now_ms)
         is_stale = conf.current().lease.is_stale(run.heartbeat_at_ms, now_ms)
-        return attention_mark(_now("%(age)s (stale)") % {"age": said}) if is_stale else said
+        return attention_mark(gettext("%(age)s (stale)") % {"age": said}) if is_stale else said
 
     @admin.display(description=_("created"))
     def created(self, run: Run) -> str:
@@ -88,10 +88,10 @@ class RunColumns(ReadOnlyAdmin[Run]):
             return age(run.progressed_at_ms, store_now_ms(run))
         since_ms = run.started_at_ms if run.progressed_at_ms is None else run.progressed_at_ms
         now_ms = store_now_ms(run)
-        said = _now("none yet") if run.progressed_at_ms is None else age(since_ms, now_ms)
+        said = gettext("none yet") if run.progressed_at_ms is None else age(since_ms, now_ms)
         if since_ms is None or since_ms >= now_ms - conf.current().admin_quiet_after_ms:
             return said
-        return attention_mark(_now("%(age)s (no progress)") % {"age": age(since_ms, now_ms)})
+        return attention_mark(gettext("%(age)s (no progress)") % {"age": age(since_ms, now_ms)})
 
     @admin.display(description=_("failures / losses"))
     def setbacks(self, run: Run) -> SafeString | str:
@@ -105,10 +105,10 @@ class RunColumns(ReadOnlyAdmin[Run]):
             return ""
         asked = age(run.cancel_requested_at_ms, store_now_ms(run))
         if is_terminal_run_status(run.status):
-            return _now("asked to stop %(age)s") % {"age": asked}
+            return gettext("asked to stop %(age)s") % {"age": asked}
         if getattr(run, ACKNOWLEDGED, False):
-            return _now("asked to stop %(age)s, stopping") % {"age": asked}
-        return _now("asked to stop %(age)s, not heard yet") % {"age": asked}
+            return gettext("asked to stop %(age)s, stopping") % {"age": asked}
+        return gettext("asked to stop %(age)s, not heard yet") % {"age": asked}
 
     @admin.display(description=_("created"))
     def created_at_time(self, run: Run) -> SafeString | str:

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_runstore.admin.filters import StreamFilter
@@ -97,12 +97,12 @@ class JournalEntryAdmin(ReadOnlyAdmin[JournalEntry]):
     @admin.display(description=_("payload"))
     def payload(self, entry: JournalEntry) -> SafeString:
         """Show the payload, unless it could hold state that is to be hidden."""
-        return self._text(entry, "payload_json", _now("payload"))
+        return self._text(entry, "payload_json", gettext("payload"))
 
     @admin.display(description=_("meta"))
     def meta(self, entry: JournalEntry) -> SafeString:
         """Show the meta, with the same care."""
-        return self._text(entry, "meta_json", _now("meta"))
+        return self._text(entry, "meta_json", gettext("meta"))
 
     @staticmethod
     def _text(entry: JournalEntry, column: str, label: str) -> SafeString:

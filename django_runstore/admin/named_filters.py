@@ -7,7 +7,7 @@ from django.contrib.admin import ModelAdmin, SimpleListFilter
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_runstore.admin.addresses import owner_from_token, owner_token
@@ -55,7 +55,7 @@ class _NameFilter(SimpleListFilter):
 
     def shown(self, value: str) -> str:
         """Show a name so that it fits beside the list."""
-        return brief(value) if value else _now("(none)")
+        return brief(value) if value else gettext("(none)")
 
     def _offered(self, names: Iterable[str]) -> list[tuple[str, str]]:
         return [(name, self.shown(name)) for name in names]
@@ -132,4 +132,4 @@ class OwnerFilter(_NameFilter):
     def shown(self, value: str) -> str:
         """Name the owner of a link."""
         owner = owner_from_token(value)
-        return _now("(nobody)") if owner is None else owner.describe()
+        return gettext("(nobody)") if owner is None else owner.describe()

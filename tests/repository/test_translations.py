@@ -72,3 +72,16 @@ def test_every_message_of_the_code_is_in_the_catalogue(tmp_path):
     )
     fresh = messages(package / CATALOGUE.relative_to(ROOT / "django_runstore"))
     assert fresh.keys() == messages(CATALOGUE).keys()
+
+
+def test_the_functions_of_translation_keep_the_names_that_texts_are_looked_for_by():
+    # What calls gettext by a name of its own is not found, and stays untranslated.
+    renamed = [
+        f"{path.relative_to(ROOT)}: {alias.name} as {alias.asname}"
+        for path in (ROOT / "django_runstore").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "django.utils.translation"
+        for alias in node.names
+        if alias.asname not in (None, "_")
+    ]
+    assert renamed == []

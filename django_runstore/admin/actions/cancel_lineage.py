@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final, assert_never
 
 from django.db import transaction
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_runstore.admin.actions.cancelling import MEANING, answer_of, ended, groups_of
@@ -91,7 +91,7 @@ class CancelLineage(RunAction):
         for each in asked:
             acting.record(each, f"{self.label}: {answer_of(each, outcome, acting).words}")
         if run.run_id not in {each.run_id for each in asked}:
-            said = answers[0].words if not asked else _now("Asked other rounds to stop")
+            said = answers[0].words if not asked else gettext("Asked other rounds to stop")
             acting.record(run, f"{self.label}: {said}")
         return [*answers, *self._too_late(run, acting)]
 
@@ -108,12 +108,12 @@ class CancelLineage(RunAction):
 def _nobody_asked(outcome: AlreadyRequested | Terminal | NotFound) -> str:
     match outcome:
         case AlreadyRequested():
-            return _now("Every live round was asked before")
+            return gettext("Every live round was asked before")
         case Terminal(status):
             ended_as = status.label
-            return _now("Every round has ended, the latest as %(status)s") % {"status": ended_as}
+            return gettext("Every round has ended, the latest as %(status)s") % {"status": ended_as}
         case NotFound():
-            return _now("Not there any more")
+            return gettext("Not there any more")
         case _ as unreachable:
             assert_never(unreachable)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, assert_never
 
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_runstore.admin.actions.contract import (
@@ -71,8 +71,8 @@ class ReleaseClaim(RunAction):
             else:
                 proven.append(Member(run, found.describe()))
         return (
-            Group(_now("Will be released"), proven, is_affected=True),
-            Group(_now("Left as they are"), others),
+            Group(gettext("Will be released"), proven, is_affected=True),
+            Group(gettext("Left as they are"), others),
         )
 
     def perform(self, runs: Sequence[Run], acting: Acting) -> Iterator[Answer]:
@@ -95,7 +95,7 @@ class _Proven:
     def describe(self) -> str:
         """Say whose claim it is, since when, and why it is held to be abandoned."""
         evidence = self.evidence
-        return _now("claimed by %(claimant)s, %(moment)s; %(evidence)s") % {
+        return gettext("claimed by %(claimant)s, %(moment)s; %(evidence)s") % {
             "claimant": evidence.expected_owner.describe(),
             "moment": moment(self.claimed_at_ms),
             "evidence": evidence_in_words(evidence),
@@ -106,13 +106,13 @@ def _look(run: Run, store: RunStore) -> _Proven | Answer:
     """Gather evidence against the claimant of a run, or say why there is none."""
     claimant, claimed_at_ms = claimant_identity(run), run.claimed_at_ms
     if claimant is None or claimed_at_ms is None:
-        return Answer(run.run_id, _now("Nobody has a claim on it"), is_done=False)
+        return Answer(run.run_id, gettext("Nobody has a claim on it"), is_done=False)
     observer = OwnerId.for_this_process()
     evidence = evidence_against(claimant, claimed_at_ms, observer, store.clock)
     if evidence is not None:
         return _Proven(run.run_id, claimed_at_ms, run.fence, observer, evidence)
     doubt = doubt_about(claimant, claimed_at_ms, observer, store.clock)
-    words = _now("Not provably abandoned")
+    words = gettext("Not provably abandoned")
     return Answer(run.run_id, words, is_done=False, detail=doubt_in_words(doubt))
 
 
@@ -132,7 +132,7 @@ def _release(found: _Proven | Answer, store: RunStore) -> Answer:
     if isinstance(outcome, NotFound):
         return gone(found.run_id)
     if isinstance(outcome, Recovered):
-        words, detail = _now("Claim released"), evidence_in_words(evidence)
+        words, detail = gettext("Claim released"), evidence_in_words(evidence)
         return Answer(found.run_id, words, is_done=True, detail=detail)
     return Answer(found.run_id, _in_words(outcome), is_done=False)
 
@@ -140,10 +140,10 @@ def _release(found: _Proven | Answer, store: RunStore) -> Answer:
 def _in_words(outcome: ClaimChanged | ClaimFresh | LivenessUnconfirmed) -> str:
     match outcome:
         case ClaimChanged():
-            return _now("Nothing released: the claim is another one by now")
+            return gettext("Nothing released: the claim is another one by now")
         case ClaimFresh():
-            return _now("Nothing released: the claim is not stale")
+            return gettext("Nothing released: the claim is not stale")
         case LivenessUnconfirmed():
-            return _now("Nothing released: the evidence does not hold")
+            return gettext("Nothing released: the evidence does not hold")
         case _ as unreachable:
             assert_never(unreachable)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import ClassVar, assert_never
 
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_runstore.admin.actions.contract import (
@@ -50,8 +50,8 @@ class WakeRun(RunAction):
         waiting = [Member(run, _wait_in_words(run)) for run in runs if _waits(run)]
         others = [Member(run) for run in runs if not _waits(run)]
         return (
-            Group(_now("Will be woken"), waiting, is_affected=True),
-            Group(_now("Left as they are; they do not wait"), others),
+            Group(gettext("Will be woken"), waiting, is_affected=True),
+            Group(gettext("Left as they are; they do not wait"), others),
         )
 
     def perform(self, runs: Sequence[Run], acting: Acting) -> Iterator[Answer]:
@@ -68,20 +68,20 @@ def _waits(run: Run) -> bool:
 def _wait_in_words(run: Run) -> str:
     values = {"reason": shown_text(str(run.waiting_reason))}
     if run.waiting_wake_at_ms is None:
-        return _now("waits for %(reason)s") % values
+        return gettext("waits for %(reason)s") % values
     values["moment"] = moment(run.waiting_wake_at_ms)
-    return _now("waits for %(reason)s, until %(moment)s") % values
+    return gettext("waits for %(reason)s, until %(moment)s") % values
 
 
 def _wake(run: Run, store: RunStore) -> Answer:
     if not _waits(run):
-        return Answer(run.run_id, _now("It was not waiting"), is_done=False)
+        return Answer(run.run_id, gettext("It was not waiting"), is_done=False)
     outcome = store.wake(run.run_id)
     match outcome:
         case Woken():
-            return Answer(run.run_id, _now("Woken"), is_done=True, detail=_wait_in_words(run))
+            return Answer(run.run_id, gettext("Woken"), is_done=True, detail=_wait_in_words(run))
         case NotWaiting():
-            return Answer(run.run_id, _now("It was not waiting any more"), is_done=False)
+            return Answer(run.run_id, gettext("It was not waiting any more"), is_done=False)
         case NotFound():
             return gone(run.run_id)
         case _ as unreachable:

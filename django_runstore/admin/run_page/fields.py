@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from django_runstore.admin.addresses import run_url
@@ -27,10 +27,10 @@ class RunFields(ReadOnlyAdmin[Run]):
         """Link to the picture of the lineage, and say where in it this run stands."""
         url = run_url(run.run_id, self.admin_site, "lineage")
         if run.lineage_id is None:
-            said = _now("none; see parents and children")
+            said = gettext("none; see parents and children")
         else:
             values = {"lineage": shown_text(run.lineage_id), "round": run.round_ordinal}
-            said = _now("%(lineage)s, round %(round)s") % values
+            said = gettext("%(lineage)s, round %(round)s") % values
         return format_html('<a href="{}">{}</a>', url, said)
 
     @admin.display(description=_("parent"))
