@@ -25,7 +25,12 @@ def lineage():
 def urls():
     pages = ("change", "history", "lineage")
     found = {page: addresses.run_url("line-1", ops, page) for page in pages}
-    return {**found, "act": addresses.action_url("cancel_run", ops, "line-1"), "list": LIST}
+    return {
+        **found,
+        "act": addresses.action_url("cancel_run", ops, "line-1"),
+        "list": LIST,
+        "overview": f"{LIST}overview/",
+    }
 
 
 def run_pages(text):
@@ -40,7 +45,7 @@ def behind_a_proxy():
     set_script_prefix(before)
 
 
-@pytest.mark.parametrize("name", ["list", "change", "history", "lineage", "act"])
+@pytest.mark.parametrize("name", ["list", "overview", "change", "history", "lineage", "act"])
 def test_every_page_of_another_site_links_within_it(admin_client, page, lineage, name):
     found = run_pages(page(admin_client, urls()[name]))
     assert found
@@ -58,7 +63,7 @@ def test_actions_of_another_site_lead_back_to_it(admin_client, lineage):
     assert response["Location"] == urls()["lineage"]
 
 
-@pytest.mark.parametrize("name", ["list", "change", "lineage", "act"])
+@pytest.mark.parametrize("name", ["list", "overview", "change", "lineage", "act"])
 def test_behind_a_proxy_every_link_has_its_prefix(
     admin_client, page, lineage, behind_a_proxy, name
 ):
