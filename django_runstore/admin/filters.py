@@ -57,7 +57,7 @@ def statuses_of(value: str) -> tuple[RunStatus, ...]:
 class AttentionFilter(_KnownValueFilter):
     """Runs that need a person, by the reason why."""
 
-    title = _("what needs a look")
+    title = _("concern")
     parameter_name = "attention"
 
     def lookups(self, request: HttpRequest, model_admin: "ModelAdmin[Any]") -> Iterable[Any]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from django.utils import timezone
-from django.utils.formats import date_format
+from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -101,7 +101,7 @@ def duration(ms: int) -> str:
     """Say how long, in the unit that fits."""
     seconds = ms / 1000
     if seconds < _SECONDS:
-        return _("%(number).1f s") % {"number": seconds}
+        return _("%(number)s s") % {"number": number_format(seconds, 1)}
     if seconds < _MINUTES * 60:
         return _("%(number)d min") % {"number": seconds // 60}
     if seconds < _HOURS * 3600:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import django
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +62,12 @@ def test_the_compiled_catalogue_is_the_written_one():
             assert compiled.ngettext(message, message, 1) == texts[0]
 
 
+@pytest.mark.skipif(shutil.which("msgfmt") is None, reason="msgfmt is not installed")
+def test_the_catalogue_can_be_compiled(tmp_path):
+    command = ["msgfmt", "--check-format", "-o", tmp_path / "django.mo", CATALOGUE]
+    subprocess.run(command, check=True)
+
+
 @pytest.mark.skipif(shutil.which("xgettext") is None, reason="xgettext is not installed")
 def test_every_message_of_the_code_is_in_the_catalogue(tmp_path):
     package = tmp_path / "django_runstore"
@@ -85,3 +92,21 @@ def test_the_functions_of_translation_keep_the_names_that_texts_are_looked_for_b
         if alias.asname not in (None, "_")
     ]
     assert renamed == []
+
+
+def test_no_text_of_djangos_is_said_in_another_way():
+    # Catalogues are merged: what is translated here is translated so in the whole project.
+    folder = Path(django.__file__).parent
+    known = {}
+    for path in folder.rglob("locale/de/LC_MESSAGES/django.mo"):
+        with path.open("rb") as file:
+            known |= gettext.GNUTranslations(file)._catalog
+    for path in folder.rglob("locale/en/LC_MESSAGES/django.po"):
+        known = dict.fromkeys(messages(path)) | known
+    differing = {
+        message
+        for message, texts in messages(CATALOGUE).items()
+        if message in known and known[message] != texts[0]
+    }
+    # Said as Django means it, and not translated there.
+    assert differing <= {"entry", "Pagination %(name)s", "Search %(name)s"}
