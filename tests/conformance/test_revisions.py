@@ -17,6 +17,7 @@ from django_runstore.outcomes import CancelRequested
 from django_runstore.read_only import ReadOnlyModelError
 from tests.concurrency.processes import let_loose
 from tests.conformance.world import SAFE, A, B, P, World, owner_json, tables
+from tests.db.horizon import await_other_databases
 from tests.db.trigger_states import execute, identity_gone, last_revision_at, triggers_off
 
 WAIT = Waiting("timer", 1)
@@ -109,6 +110,7 @@ def test_every_change_by_anybody_counts_once(child_environment):
     assert world.store.revision() == start + 8
     assert stamps() == {"b": start + 2}
     assert tombstones("a", "b") == {"a": start + 8}
+    await_other_databases()
     page = world.store.changes(cursor)
     assert [(each.run_id, each.revision, each.deleted) for each in page.changes] == [
         ("b", start + 2, False),
@@ -118,6 +120,7 @@ def test_every_change_by_anybody_counts_once(child_environment):
 
 
 def end_of_changes(world: World) -> str:
+    await_other_databases()
     page = world.store.changes()
     while page.has_more:
         page = world.store.changes(page.cursor)

@@ -15,6 +15,7 @@ from django_runstore.models import JournalEntry, Run
 from django_runstore.outcomes import Activated, Transitioned, Updated
 from django_runstore.snapshots import OwnedTransition
 from django_runstore.testing import FakeClock
+from tests.db.horizon import await_other_databases
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "elsewhere"])
 
@@ -117,6 +118,7 @@ def test_every_operation_stays_on_its_alias(elsewhere: str):
     with CaptureQueriesContext(connection) as on_default:
         store = RunStore(elsewhere)
         assert whole_life(store, "run") == EXPECTED
+        await_other_databases(elsewhere)
         changed = {each.run_id for each in store.changes().changes if not each.deleted}
         assert changed == {"root", "run"}
         assert store.revision() > 2

@@ -14,6 +14,7 @@ from django_runstore import CursorExpired, RunPersistenceFailed, RunStore
 from django_runstore.checks import check_revisions
 from django_runstore.models import Run, RunTombstone, StoreIdentity
 from django_runstore.services import following
+from tests.db.horizon import await_other_databases
 from tests.db.reopened import second_connection
 from tests.db.trigger_states import execute, identity_gone, install_again, triggers_off
 
@@ -33,6 +34,7 @@ def drained(store: RunStore, after: str | None) -> tuple[list[tuple[str, bool]],
     """All that changed after a cursor, in order, and the cursor to go on with."""
     found: list[tuple[str, bool]] = []
     while True:
+        await_other_databases()
         page = store.changes(after)
         after = page.cursor
         found += [(change.run_id, change.deleted) for change in page.changes]
