@@ -110,6 +110,13 @@ def test_a_supplied_source_sequence_is_kept_and_counted_on_from(journal):
     assert journal.emit_durable(event(), A) == Accepted(3, 42)
 
 
+def test_a_sequence_that_was_handed_out_is_not_handed_out_again(journal):
+    for _ in range(3):
+        journal.emit_durable(event(), A)
+    JournalEntry.unguarded.filter(companion="", seq__gt=0).delete()
+    assert journal.emit_durable(event(), A).seq == 3
+
+
 def test_notes_of_the_store_and_events_share_the_stream(world, journal):
     journal.emit_durable(event(), A)
     noted = OwnedTransition("run", 1, "running", note=RunNote("noted", {"n": 1}))

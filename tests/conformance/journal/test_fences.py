@@ -4,7 +4,8 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from django_runstore import Journal, OwnerId
-from django_runstore.arbiters import DatabaseArbiter, NullArbiter
+from django_runstore.arbiters import DatabaseArbiter, LocalArbiter, NullArbiter
+from django_runstore.arbiters.lease import AskGuard
 from django_runstore.errors import (
     DatabaseFailure,
     FenceLostError,
@@ -15,6 +16,7 @@ from django_runstore.errors import (
 from django_runstore.models import JournalEntry
 from django_runstore.outcomes import Accepted, Duplicate
 from tests.conformance.journal.sample import event, everything
+from tests.conformance.raw import update_raw
 from tests.conformance.world import A, B, World
 
 # What an owner does to the journal of its run.
@@ -299,6 +301,35 @@ def test_another_grant_of_the_same_owner_has_lost_its_fence(prepared, world, act
         act(prepared, A, fence=1)
     assert everything() == before
     act(prepared, A, fence=2)
+
+
+@pytest.mark.conformance("D9")
+@pytest.mark.parametrize("act", FENCED.values(), ids=FENCED)
+def test_the_arbiter_is_asked_about_owner_and_grant(prepared, world, act):
+    asked: list[object] = []
+
+    class Recording(DatabaseArbiter):
+        def decide(self, run_id: str, lease: object, request: object, **options: object):
+            asked.append(request)
+            return super().decide(run_id, lease, request, **options)
+
+    act(Journal(clock=world.clock, arbiter=Recording()), A, fence=1)
+    assert asked == [AskGuard(A, 1)]
+
+
+@pytest.mark.parametrize("act", FENCED.values(), ids=FENCED)
+def test_a_lease_over_a_row_that_records_somebody_else_is_no_ownership(db, act):
+    world = World(LocalArbiter())
+    world.active(A)
+    journal = Journal(clock=world.clock, arbiter=world.arbiter)
+    journal.emit_durable(event(), A)
+    journal.checkpoint("run", 0, {}, A)
+    update_raw("run", owner_nonce="owner-b")
+    before = everything()
+    for owner in (A, OwnerId(A.host_id, A.pid, "owner-b")):
+        with pytest.raises(FenceLostError):
+            act(journal, owner)
+    assert everything() == before
 
 
 @pytest.mark.parametrize("operation", FENCED)

@@ -74,7 +74,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
     return Pauses(monkeypatch)
 
 
-def test_what_is_there_is_replayed_page_by_page(journal):
+def test_what_is_there_is_replayed_page_by_page_without_a_pause(journal, pauses):
     emit(journal, *range(7))
     with closing(journal.follow("run", page_size=2)) as entries:
         assert taken(entries, 7) == list(range(7))
@@ -107,6 +107,24 @@ def test_only_the_wanted_types_are_followed(journal, pauses):
     with closing(journal.follow("run", event_types=["sent"])) as entries:
         (found,) = itertools.islice(entries, 1)
     assert (found.payload, found.seq) == ("y", 6)
+
+
+def test_an_entry_that_comes_between_a_page_and_the_end_of_the_stream_is_not_passed_over(
+    journal, pauses, monkeypatch
+):
+    read, meanwhile = Journal._page, [lambda: emit(journal, "x")]
+
+    def page_and_then(self, *arguments):
+        page = read(self, *arguments)
+        while meanwhile:
+            meanwhile.pop()()
+        return page
+
+    monkeypatch.setattr(Journal, "_page", page_and_then)
+    emit(journal, *range(3), event_type="other")
+    pauses.happening = [lambda: emit(journal, "y")]
+    with closing(journal.follow("run", event_types=["sent"])) as entries:
+        assert taken(entries, 2) == ["x", "y"]
 
 
 def test_entries_of_other_types_are_passed_over_and_can_be_compacted(journal, pauses):
