@@ -15,11 +15,15 @@ from django.urls import reverse
 from django_runstore.durable import is_durable_text, safe_integer
 from django_runstore.owners import OwnerId
 
-# A browser resolves these two as folders before it asks. Django's own quoting writes every
-# underscore as _5F, so that no other id looks like this.
-_DOTS: Final = {".": "_2E", "..": "_2E_2E"}
+# Before a segment that is an id in base64. Django's own quoting writes every underscore as
+# _5F, so that no id begins like this.
+_ENCODED: Final = "_b-"
+# A browser resolves these two as folders before it asks.
+_DOTS: Final = frozenset({".", ".."})
+_LONGEST_QUOTED: Final = 1_000
+"""Bytes of a segment. Percent signs make three of one, and servers refuse lines above 4,094."""
+
 _LONGEST_TOKEN: Final = 16_000
-_IDS: Final = {segment: run_id for run_id, segment in _DOTS.items()}
 
 
 def run_url(
@@ -49,13 +53,21 @@ def entries_url(site: AdminSite, run_id: str) -> str:
 
 
 def _segment(run_id: str) -> str:
+    """Quote an id as Django's admin does, or encode one that would not survive a path so."""
     segment = quote(run_id)
-    return _DOTS.get(segment, segment)
+    if segment in _DOTS or len(percent_quote(segment)) > _LONGEST_QUOTED:
+        return _ENCODED + _base64(run_id.encode())
+    return segment
 
 
 def admin_segment(segment: str) -> str:
     """Turn a segment of a path into one that Django's admin unquotes to the id."""
-    return _IDS.get(segment, segment)
+    if not segment.startswith(_ENCODED):
+        return segment
+    try:
+        return quote(_from_base64(segment.removeprefix(_ENCODED)).decode())
+    except ValueError:
+        return segment
 
 
 def form_value(run_id: str) -> str:
@@ -85,8 +97,7 @@ def owner_from_token(token: str) -> OwnerId | None:
 
 def url_token(values: Sequence[int | str]) -> str:
     """Write values for a URL so that they survive it."""
-    said = json.dumps(list(values), ensure_ascii=False)
-    return base64.urlsafe_b64encode(said.encode()).decode().rstrip("=")
+    return _base64(json.dumps(list(values), ensure_ascii=False).encode())
 
 
 def values_of_token(token: str) -> list[object]:
@@ -94,8 +105,16 @@ def values_of_token(token: str) -> list[object]:
     if len(token) > _LONGEST_TOKEN:
         return []
     try:
-        padded = token + "=" * (-len(token) % 4)
-        said = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        said = json.loads(_from_base64(token))
     except (ValueError, RecursionError):
         return []
     return said if isinstance(said, list) else []
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _from_base64(text: str) -> bytes:
+    padded = text + "=" * (-len(text) % 4)
+    return base64.b64decode(padded, altchars=b"-_", validate=True)
