@@ -8,7 +8,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from django_runstore.admin.keyset import Edge, Section, edge_from, read_page
-from django_runstore.durable import is_durable_text
 
 if TYPE_CHECKING:
     from django_runstore.admin.read_only import ReadOnlyAdmin
@@ -92,8 +91,6 @@ class KeysetChangeList(ChangeList):
             for spec in self.filter_specs
             if isinstance(spec, NarrowingFilter) and spec.narrows()
         }
-        if self.query and not is_durable_text(self.query):
-            return self.model_admin.get_sections(self.filtered.none(), "", chosen)
         return self.model_admin.get_sections(self.filtered, self.query, chosen)
 
     def _url(self, name: str, edge: Edge) -> str:

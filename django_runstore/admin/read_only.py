@@ -85,7 +85,7 @@ class ReadOnlyAdmin(_ModelAdmin[ModelT]):
 
         Args:
             queryset: What the filters leave, before the search.
-            term: What was searched for, well-formed; empty for everything.
+            term: What was searched for, without NUL; empty for everything.
             chosen: The filters that narrow the list, by parameter, and their values.
         """
         found = self.search(queryset, term) if term else queryset

@@ -121,6 +121,12 @@ def test_several_parts_are_one_statement(in_parts):
     assert len(queries) == 1
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_several_parts_give_no_more_than_one(in_parts, backwards):
+    rows = in_parts[0].read(None, 2, backwards=backwards)
+    assert "".join(run.run_id for run in rows) == ("ab" if backwards else "gf")
+
+
 def test_parts_that_can_hold_nothing_are_not_asked_for(runs):
     nothing = [Section([runs.none(), runs.none()], NEWEST)]
     with CaptureQueriesContext(connection) as queries:
