@@ -80,7 +80,7 @@ class KeysetChangeList(ChangeList):
         self.result_count = len(page.rows)
         self.full_result_count = None
         self.show_full_result_count = False
-        self.show_admin_actions = True
+        self.show_admin_actions = bool(page.rows)
         self.show_all = self.can_show_all = False
         self.multi_page = bool(page.before or page.after)
         self.paginator = Paginator(page.rows, self.list_per_page)

@@ -137,3 +137,9 @@ def test_the_journal_is_paged_in_the_same_way(viewer, page, monkeypatch):
             positions += re.findall(r">([ab] \(run-store\) #\d)<", text)
         whole = [f"a (run-store) #{number}" for number in reversed(range(3))]
         assert [each for each in positions if each.startswith("a")] == whole
+
+
+def test_a_list_offers_actions_only_where_there_is_something_to_select(runs, operator, page):
+    offered = 'name="action"'
+    assert offered in page(operator, RUNS)
+    assert offered not in page(operator, RUNS, q="nothing-like-this")
