@@ -5,7 +5,6 @@ Run it with ``python3 dev.py screenshots``. It needs a browser on PATH.
 """
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -13,21 +12,16 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Final
 
+from devtools.browser import FLAGS, NAMES, find_browser
 from devtools.environment import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 IMAGES: Final = ROOT / "docs" / "images"
-FLAGS: Final = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-sync",
-]
 WIDTH: Final = 1200
 TALLEST: Final = 1_200
-BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
+TALLEST_LIST: Final = 960
 
 
 def main() -> None:
@@ -70,11 +64,13 @@ def _wait_for(port: int) -> None:
 def _look(base: str) -> None:
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - of an extra
 
-    executable = next(filter(None, map(shutil.which, BROWSERS)))
+    executable = find_browser()
+    if executable is None:
+        raise SystemExit(f"no browser on PATH ({', '.join(NAMES)})")
     runs = f"{base}/admin/runstore/run/"
     IMAGES.mkdir(exist_ok=True)
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=executable, args=FLAGS)
+        browser = driver.chromium.launch(executable_path=executable, args=list(FLAGS))
         page = browser.new_context(viewport={"width": WIDTH, "height": 900}).new_page()
         page.goto(f"{base}/admin/login/?next=/admin/runstore/run/overview/")
         page.fill("#id_username", "visitor")
@@ -93,12 +89,13 @@ def _look(base: str) -> None:
             "release-claim": "mail-digest/act/release_claim/",
         }.items():
             page.goto(runs + path)
-            _shoot(page, name)
+            # More of the same rows would only make the file larger.
+            _shoot(page, name, TALLEST_LIST if name == "run-list" else TALLEST)
         browser.close()
 
 
-def _shoot(page: "Page", name: str) -> None:
-    height = min(page.evaluate("document.documentElement.scrollHeight"), TALLEST)
+def _shoot(page: "Page", name: str, tallest: int = TALLEST) -> None:
+    height = min(page.evaluate("document.documentElement.scrollHeight"), tallest)
     page.screenshot(
         path=IMAGES / f"{name}.png",
         clip={"x": 0, "y": 0, "width": WIDTH, "height": height},
