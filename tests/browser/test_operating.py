@@ -105,7 +105,7 @@ def test_runs_that_are_selected_in_the_list_are_asked_together(visit, scene):
         row = page.locator("#result_list tbody tr", has=page.get_by_text(run_id, exact=True))
         row.get_by_role("checkbox").check()
     page.get_by_role("combobox", name="Action").select_option("cancel_run")
-    page.get_by_role("button", name="Run", exact=True).click()
+    page.locator("button[name=index]").click()
     expect(page.get_by_role("heading", name="Will be asked to stop (2)")).to_be_visible()
     window.shoot("cancel-two")
     page.locator("#content-main input[type=submit]").click()

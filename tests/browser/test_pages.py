@@ -70,7 +70,8 @@ def test_every_page_is_accessible_fits_and_keeps_the_policy(visit, scene, window
     for name, path in PAGES.items():
         visitor.open(path())
         visitor.shoot(f"{name}-{window}")
-        results = axe.run(visitor.page)
+        # Preloading, axe writes what a stylesheet imports into the page, against the policy.
+        results = axe.run(visitor.page, options={"preload": False})
         found += [
             f"{name}: {violation['id']}: {node['html'][:200]}"
             for violation in results.response["violations"]
