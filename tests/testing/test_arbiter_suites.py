@@ -21,7 +21,8 @@ WRONG = {name: partial(Arbiter, rules) for name, rules in CAUGHT.items()} | MEMO
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", sorted(WRONG))
 def test_a_broken_rule_is_caught_by_its_test(name):
-    assert_caught_by(name, ArbiterConformance, make_arbiter=WRONG[name])
+    make = WRONG[name]
+    assert_caught_by(name, ArbiterConformance, make_arbiter=lambda _: make())
 
 
 def test_every_test_of_the_suite_is_seen_to_fail():
@@ -40,10 +41,8 @@ def test_a_refusal_that_changes_the_lease_is_caught():
 
 
 def test_a_failure_names_the_rule_what_was_expected_and_what_came():
-    failures = failures_of(
-        ArbiterConformance,
-        make_arbiter=partial(Arbiter, CAUGHT["test_a_heartbeat_moves_forward_only"]),
-    )
+    wrong = CAUGHT["test_a_heartbeat_moves_forward_only"]
+    failures = failures_of(ArbiterConformance, make_arbiter=lambda _: Arbiter(wrong))
     assert str(failures["test_a_heartbeat_moves_forward_only"]) == (
         "a late reading leaves the stamp where it is: expected [250, 250], got [250, 150]"
     )
