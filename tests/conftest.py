@@ -7,9 +7,12 @@ from urllib.parse import quote, urlencode
 
 import hypothesis
 import pytest
+import pytest_django
 from django.db import connection, connections, reset_queries
 
+from django_runstore.db.triggers import install_triggers, wrong_triggers
 from django_runstore.metrics.exporting import listeners
+from django_runstore.models import Run
 from tests.metrics.recorder import Recorder
 
 VENDOR_NAMES = {"postgres": "PostgreSQL", "sqlite": "SQLite"}
@@ -74,6 +77,23 @@ def _empty_query_log() -> None:
     nothing seems to be added.
     """
     reset_queries()
+
+
+@pytest.fixture(autouse=True)
+def _triggers_stay(
+    request: pytest.FixtureRequest, django_db_blocker: pytest_django.DjangoDbBlocker
+) -> Iterator[None]:
+    """Fail the test that changes the triggers of the run table, and not some later one."""
+    yield
+    marker = request.node.get_closest_marker("django_db")
+    is_marked = marker is not None and marker.kwargs.get("transaction", False)
+    if is_marked or "transactional_db" in request.fixturenames:
+        with django_db_blocker.unblock():
+            wrong = wrong_triggers(connection, Run)
+            for statement in install_triggers(connection, Run) if wrong else ():
+                with connection.cursor() as cursor:
+                    cursor.execute(statement)
+        assert wrong == []
 
 
 @pytest.fixture

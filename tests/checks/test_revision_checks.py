@@ -6,17 +6,13 @@ import pytest
 from django.core.checks import Tags
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
-from django.db import connection
 from django.test import override_settings
 
 from django_runstore.checks import check_revisions
-from django_runstore.db.triggers import wrong_triggers
-from django_runstore.models import Run
 from tests.db.trigger_states import (
-    execute,
     identity_gone,
-    install_again,
     names_of_triggers,
+    table_hidden,
     triggers_off,
 )
 
@@ -25,13 +21,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_a_migrated_database_is_fine():
     assert check_revisions(databases=["default"]) == []
-
-
-@pytest.fixture(autouse=True)
-def _own_triggers(transactional_db):
-    """Begin with the triggers of this release: tests before may have remade the tables."""
-    if wrong_triggers(connection, Run):
-        install_again()
 
 
 def test_missing_triggers_are_named_with_a_way_to_get_them_back():
@@ -64,13 +53,8 @@ def test_a_lost_identity_is_named_with_the_command_that_makes_one():
 
 
 def test_a_database_without_the_tables_has_nothing_to_check():
-    execute("ALTER TABLE runstore_store_identity RENAME TO put_aside")
-    try:
+    with table_hidden("runstore_store_identity"):
         assert check_revisions(databases=["default"]) == []
-    finally:
-        execute("ALTER TABLE put_aside RENAME TO runstore_store_identity")
-        # SQLite has written the new name, and then the old one in quotes, into the triggers.
-        install_again()
 
 
 def test_a_database_that_holds_no_runs_is_not_asked():

@@ -72,3 +72,15 @@ def _count_from(revision: int) -> int:
             (before,) = cursor.fetchone()
             cursor.execute("SELECT setval('runstore_revision', %s)", [revision])
     return int(before)
+
+
+@contextmanager
+def table_hidden(table: str) -> Iterator[None]:
+    """Have a table missing for a while, for whoever asks for it."""
+    execute(f"ALTER TABLE {table} RENAME TO hidden")
+    try:
+        yield
+    finally:
+        execute(f"ALTER TABLE hidden RENAME TO {table}")
+        # SQLite has written the other name, and then this one in quotes, into the triggers.
+        install_again()

@@ -18,6 +18,7 @@ from django_runstore.outcomes import Accepted, Duplicate
 from tests.conformance.journal.sample import event, everything
 from tests.conformance.raw import update_raw
 from tests.conformance.world import A, B, World
+from tests.db.trigger_states import table_hidden
 
 # What an owner does to the journal of its run.
 FENCED = {
@@ -88,10 +89,7 @@ def test_without_the_table_of_the_leases_nothing_is_appended():
     world = World()
     world.active(A)
     journal = Journal(clock=world.clock, arbiter=world.arbiter)
-    rename = "ALTER TABLE runstore_run RENAME TO "
-    with connection.cursor() as cursor:
-        cursor.execute(rename + "hidden")
-    try:
+    with table_hidden("runstore_run"):
         for operation in (
             lambda: world.store.heartbeat("run", A, 0),
             lambda: world.store.transition_owned("run", A, "running"),
@@ -101,9 +99,6 @@ def test_without_the_table_of_the_leases_nothing_is_appended():
             assert failed.value.__cause__ is not None
         with pytest.raises(SinkFailed) as caught:
             journal.emit_durable(event(), A)
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("ALTER TABLE hidden RENAME TO runstore_run")
     assert caught.value.code == "sink_failed"
     assert isinstance(caught.value.__cause__, DatabaseFailure)
     assert not journal.entries("run").entries

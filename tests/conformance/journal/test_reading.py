@@ -1,7 +1,6 @@
 """Spec 8.7 and conformance 212: pages, cursors, types, generations."""
 
 import pytest
-from django.db import connection
 
 from django_runstore import Journal
 from django_runstore.errors import (
@@ -15,6 +14,7 @@ from django_runstore.events import EntryPage, EntryRecord, Generation
 from django_runstore.models import JournalCheckpoint, JournalEntry, JournalGeneration
 from tests.conformance.journal.sample import event
 from tests.conformance.world import A, World, owner_json
+from tests.db.trigger_states import table_hidden
 
 
 @pytest.fixture
@@ -221,14 +221,8 @@ READS = {
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("table", "operation"), READS.values(), ids=READS)
 def test_a_database_that_fails_is_read_failed(table, operation):
-    with connection.cursor() as cursor:
-        cursor.execute(f"ALTER TABLE {table} RENAME TO hidden")
-    try:
-        with pytest.raises(ReadFailed) as caught:
-            operation(Journal())
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute(f"ALTER TABLE hidden RENAME TO {table}")
+    with table_hidden(table), pytest.raises(ReadFailed) as caught:
+        operation(Journal())
     assert caught.value.code == "read_failed"
     assert isinstance(caught.value.__cause__, DatabaseFailure)
     assert "hidden" not in str(caught.value)
