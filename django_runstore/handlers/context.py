@@ -10,6 +10,7 @@ from django_runstore.durable.text import exact_text
 from django_runstore.errors import FenceLostError, RunNotFound
 from django_runstore.events import JournalEvent
 from django_runstore.handlers.errors import InvalidValue
+from django_runstore.handlers.idle_connection import IdleConnection
 from django_runstore.handlers.interruption import RunInterrupted
 from django_runstore.handlers.lease import OwnershipSignal
 from django_runstore.handlers.steps import Steps
@@ -43,6 +44,7 @@ class RunContext:
         self._signal = signal
         self._saw_cancel_request = False
         self._looked_at_ms = float("-inf")
+        self._connection = IdleConnection(store.using)
         self._steps: Steps | None = None
         self.state: Any = parse_json_text(row.state_json)
         """The JSON value the run was submitted with, or that was last saved; yours to change."""
@@ -174,7 +176,9 @@ class RunContext:
         """
         self.check()
         if self._steps is None:
-            self._steps = Steps(self.run_id, self._owner, self._fence, self._store, self._signal)
+            self._steps = Steps(
+                self.run_id, self._owner, self._fence, self._store, self._signal, self._connection
+            )
         result, is_new = self._steps.run(name, function, args, kwargs)
         if is_new:
             self._advance()
@@ -198,6 +202,7 @@ class RunContext:
         self.check()
         journal = Journal(self._store.using, self._store.clock, self._store.arbiter)
         event = JournalEvent(self.run_id, LOG_SOURCE, event_type, payload)
+        self._connection.before_use()
         try:
             journal.emit_durable(event, self._owner, fence=self._fence)
         except FenceLostError:
@@ -209,6 +214,7 @@ class RunContext:
 
         One write for a state too: it is a save by the owner and an advance in the same row.
         """
+        self._connection.before_use()
         outcome = self._store.save_progress(
             self.run_id,
             self._owner,
@@ -229,6 +235,7 @@ class RunContext:
         if now_ms - self._looked_at_ms < conf.current().lease.heartbeat_interval_ms:
             return
         self._looked_at_ms = now_ms
+        self._connection.before_use()
         try:
             row = self._store.get(self.run_id)
         except RunNotFound:

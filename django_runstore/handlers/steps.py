@@ -7,11 +7,10 @@ from threading import Lock
 from typing import Any, Final, NoReturn, assert_never
 
 from django_runstore.attempts import AttemptId
-from django_runstore.clocks import boottime_ms
-from django_runstore.db.boundary import drop_ended_connection
 from django_runstore.durable import durable_text, parse_json_text
 from django_runstore.handlers.described_errors import describe_error
 from django_runstore.handlers.errors import InvalidValue
+from django_runstore.handlers.idle_connection import IdleConnection
 from django_runstore.handlers.interruption import RunInterrupted, interruption_of
 from django_runstore.handlers.lease import OwnershipSignal
 from django_runstore.handlers.values import digest_value, encode_value
@@ -37,9 +36,6 @@ COMPLETED: Final = "completed"
 FAILED: Final = "failed"
 INTERRUPTED: Final = "interrupted"
 
-# Nothing ends a connection that has idled for less.
-LONG_MS: Final = 5_000
-
 _OPERATION: Final = "step"
 _FENCE: Final = "fence"
 
@@ -50,15 +46,23 @@ class Steps:
 
     Args:
         signal: Says whether ownership is still confirmed.
+        connection: What the execution's statements go through.
     """
 
     def __init__(
-        self, run_id: str, owner: OwnerId, fence: int, store: RunStore, signal: OwnershipSignal
+        self,
+        run_id: str,
+        owner: OwnerId,
+        fence: int,
+        store: RunStore,
+        signal: OwnershipSignal,
+        connection: IdleConnection,
     ) -> None:
         self._run_id = run_id
         self._owner = owner
         self._fence = fence
         self._signal = signal
+        self._connection = connection
         self._attempts = StepAttempts(store.using, clock=store.clock, arbiter=store.arbiter)
         self._pid = os.getpid()
         self._lock = Lock()
@@ -78,6 +82,7 @@ class Steps:
             BaseException: what the function raised, once that is recorded.
         """
         _admit(name, function)
+        self._connection.before_use()
         if joins_a_block(self._attempts.using):
             # A rollback would take the record with it, but not what the step did elsewhere;
             # and in a block that an error has broken not even that error could be recorded.
@@ -124,12 +129,11 @@ class Steps:
 
     def _call(self, body: Callable[[], Any]) -> Any:  # noqa: ANN401 - any JSON value
         """Call the function, and see to it that what it comes to can be recorded."""
-        began_ms = boottime_ms()
         try:
             result = body()
         finally:
-            if os.getpid() == self._pid and boottime_ms() - began_ms >= LONG_MS:
-                drop_ended_connection(self._attempts.using)
+            if os.getpid() == self._pid:
+                self._connection.before_use()
         if os.getpid() != self._pid:
             # A process that the function forked. The step, like its connection, is the parent's.
             raise RunInterrupted("forked")

@@ -6,11 +6,12 @@ from django.test.utils import CaptureQueriesContext
 
 from django_runstore import RunStore
 from django_runstore.durations import HEARTBEAT_INTERVAL_MS
-from django_runstore.handlers import InvalidValue, RunContext, RunInterrupted
+from django_runstore.handlers import InvalidValue, RunContext, RunInterrupted, idle_connection
 from django_runstore.handlers import context as context_module
 from django_runstore.models import Run
 from django_runstore.outcomes import FenceLost, NotFound, Updated
 from django_runstore.snapshots import OwnedTransition
+from tests.conformance.race import race
 from tests.handlers.conftest import OWNER
 
 
@@ -31,8 +32,14 @@ ENTRY_POINTS = {
 }
 
 
+WRITES = {**ENTRY_POINTS, "step": lambda context: context.step("extract", lambda: 5)}
+END = "SELECT 'x' AS run_id, pg_terminate_backend(%s) AS ended"
+
+
 class RecordingStore:
     """Answers every write with the outcome given, and keeps what it was called with."""
+
+    using = "default"
 
     def __init__(self, outcome):
         self.outcome = outcome
@@ -296,3 +303,40 @@ def test_the_ends_of_the_range_and_unknown_are_progress(make_context, fraction):
     assert Run.objects.get().progress_json == (
         '{"fraction":%s,"message":""}' % ("null" if fraction is None else fraction)
     )
+
+
+class TestConnectionsThatWereEnded:
+    @pytest.fixture
+    def ended(self, monkeypatch):
+        """End the connection of this thread from another, as a server does to idle ones."""
+        monkeypatch.setattr(idle_connection, "LONG_MS", 0)
+
+        def end():
+            pid = connection.connection.info.backend_pid
+            race(lambda: Run.objects.raw(END, [pid])[0])
+
+        return end
+
+    @pytest.mark.postgres("SQLite has no connection that could be ended")
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("write", ["save", "progress", "log", "step"])
+    def test_the_first_write_after_long_work_goes_through(self, make_context, ended, write):
+        context = make_context()
+        ended()
+        WRITES[write](context)
+
+    @pytest.mark.postgres("SQLite has no connection that could be ended")
+    @pytest.mark.django_db(transaction=True)
+    def test_the_first_look_for_a_request_after_long_work_goes_through(self, make_context, ended):
+        context = make_context()
+        ended()
+        assert context.cancel_requested is False
+
+    def test_nothing_is_asked_between_two_writes_that_follow_each_other(self, make_context):
+        context = make_context()
+        with CaptureQueriesContext(connection) as alone:
+            context.save(1)
+        with CaptureQueriesContext(connection) as second:
+            context.save(2)
+        assert len(second) == len(alone)
+        assert not any(query["sql"] == "SELECT 1" for query in [*alone, *second])

@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from django_runstore import AttemptStore, RunStore
 from django_runstore.durable import canonical_json
 from django_runstore.errors import AttemptPersistenceFailed, RunPersistenceFailed
-from django_runstore.handlers import InvalidValue, RunContext, RunInterrupted
-from django_runstore.handlers import steps as steps_module
+from django_runstore.handlers import InvalidValue, RunContext, RunInterrupted, idle_connection
 from django_runstore.handlers.execution import Interrupted, execute
+from django_runstore.handlers.idle_connection import IdleConnection
 from django_runstore.handlers.registry import Handler
 from django_runstore.handlers.steps import Steps
 from django_runstore.models import Attempt, Run
@@ -269,7 +269,9 @@ class TestRefusals:
 def row_of(make_context):
     def make(signal):
         context = make_context()
-        return Steps(context.run_id, OWNER, context.fence, RunStore(), signal)
+        return Steps(
+            context.run_id, OWNER, context.fence, RunStore(), signal, IdleConnection("default")
+        )
 
     return make
 
@@ -443,7 +445,7 @@ class TestSurroundings:
         self, make_context, monkeypatch
     ):
         context = make_context()
-        monkeypatch.setattr(steps_module, "LONG_MS", 0)
+        monkeypatch.setattr(idle_connection, "LONG_MS", 0)
 
         def work():
             pid = connection.connection.info.backend_pid
