@@ -70,7 +70,7 @@ class CancelLineage(RunAction):
                 with transaction.atomic(using=acting.store.using):
                     answers = self._ask(run, acting)
             except RunStoreError as error:
-                answers = [failed(run.run_id, error)]
+                answers = [failed(run, acting, self.label, error)]
             yield from answers
 
     def _ask(self, run: Run, acting: Acting) -> list[Answer]:

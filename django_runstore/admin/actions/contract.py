@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
@@ -167,13 +168,21 @@ def carry_out(run: Run, acting: Acting, label: Words, operation: Callable[[], An
             answer = operation()
             acting.record(run, f"{label}: {answer}")
     except RunStoreError as error:
-        return failed(run.run_id, error)
+        return failed(run, acting, label, error)
     return answer
 
 
-def failed(run_id: str, error: RunStoreError) -> Answer:
-    """Say that a run could not be dealt with; the code is all that is safe to repeat."""
-    return Answer(run_id, _("Failed (%(code)s)") % {"code": error.code}, is_done=False)
+def failed(run: Run, acting: Acting, label: Words, error: RunStoreError) -> Answer:
+    """
+    Say that a run could not be dealt with, and that somebody tried; nothing else is written.
+
+    The code is all of the error that is safe to repeat.
+    """
+    answer = Answer(run.run_id, _("Failed (%(code)s)") % {"code": error.code}, is_done=False)
+    # Where the database itself is away there is no history to write to.
+    with suppress(DatabaseError):
+        acting.record(run, f"{label}: {answer}")
+    return answer
 
 
 def gone(run_id: str) -> Answer:

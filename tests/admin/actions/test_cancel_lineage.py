@@ -127,7 +127,7 @@ def test_a_lineage_that_vanishes_meanwhile_is_not_an_error(lineage_operator, act
     assert act(lineage_operator, "cancel_lineage", "a") == ["Not there any more: a"]
 
 
-def test_a_failure_is_reported_and_leaves_no_entry(lineage_operator, act, monkeypatch):
+def test_a_failure_is_reported_and_entered_into_the_history(lineage_operator, act, monkeypatch):
     RunFactory(run_id="a")
 
     def fail(self, run_id):
@@ -135,7 +135,11 @@ def test_a_failure_is_reported_and_leaves_no_entry(lineage_operator, act, monkey
 
     monkeypatch.setattr(RunStore, "request_cancel_lineage", fail)
     assert act(lineage_operator, "cancel_lineage", "a") == ["Failed (persistence_failed): a"]
-    assert not LogEntry.objects.exists()
+    entry = LogEntry.objects.get()
+    assert (entry.object_id, entry.change_message) == (
+        "a",
+        "Cancel the whole lineage: Failed (persistence_failed)",
+    )
 
 
 def test_cancelling_single_runs_is_not_enough(operator, choose, rounds):

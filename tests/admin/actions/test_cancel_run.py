@@ -1,6 +1,9 @@
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import OperationalError
 
 from django_runstore import RunPersistenceFailed
+from django_runstore.admin.runs import RunAdmin
 from django_runstore.models import Run
 from django_runstore.outcomes import NotFound
 from django_runstore.services import RunStore
@@ -108,6 +111,26 @@ def test_a_failure_of_one_run_is_reported_and_stops_no_other(operator, act, monk
         "Asked to stop: b",
         "Failed (persistence_failed): a",
     ]
+    assert set(LogEntry.objects.values_list("object_id", "change_message")) == {
+        ("a", "Cancel run: Failed (persistence_failed)"),
+        ("b", "Cancel run: Asked to stop"),
+    }
+
+
+def test_a_failure_whose_history_cannot_be_written_is_reported_all_the_same(
+    operator, act, monkeypatch
+):
+    RunFactory(run_id="a")
+
+    def away(*_, **__):
+        raise OperationalError("server closed the connection unexpectedly")
+
+    def fail(*_, **__):
+        raise RunPersistenceFailed("request_cancel", "database operation failed")
+
+    monkeypatch.setattr(RunStore, "request_cancel", fail)
+    monkeypatch.setattr(RunAdmin, "log_change", away)
+    assert act(operator, "cancel_run", "a") == ["Failed (persistence_failed): a"]
 
 
 def test_a_run_that_vanishes_meanwhile_is_not_an_error(operator, act, monkeypatch):

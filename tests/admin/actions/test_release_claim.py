@@ -124,7 +124,8 @@ def test_a_failure_is_reported_by_its_code(releaser, abandoned, monkeypatch):
 
     monkeypatch.setattr(RunStore, "recover_claim", fail)
     assert said(releaser.post(act_url("release_claim", "a"))) == ["Failed (persistence_failed): a"]
-    assert not LogEntry.objects.exists()
+    entry = LogEntry.objects.get()
+    assert entry.change_message == "Release the stale claim: Failed (persistence_failed)"
 
 
 def test_other_permissions_are_not_enough(member, abandoned):
