@@ -20,15 +20,47 @@ class _TriggerOperation(Operation):
     reversible = True
     category: ClassVar = OperationCategory.SQL
 
+    installs: ClassVar[bool]
+    """Whether the triggers are there afterwards; undone, it is the other way round."""
+
     def state_forwards(self, app_label: str, state: "ProjectState") -> None:
         """Change no model."""
 
-    def _install(self, schema_editor: "BaseDatabaseSchemaEditor", state: "ProjectState") -> None:
-        run = state.apps.get_model(_APP_LABEL, _MODEL)
-        _execute(schema_editor, install_triggers(schema_editor.connection, run))
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: "BaseDatabaseSchemaEditor",
+        from_state: "ProjectState",
+        to_state: "ProjectState",
+    ) -> None:
+        """Do it, for the columns that the table has by then."""
+        self._set(schema_editor, to_state, there=self.installs)
 
-    def _remove(self, schema_editor: "BaseDatabaseSchemaEditor") -> None:
-        _execute(schema_editor, remove_triggers(schema_editor.connection))
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: "BaseDatabaseSchemaEditor",
+        from_state: "ProjectState",
+        to_state: "ProjectState",
+    ) -> None:
+        """Undo it, so that what the triggers name can be undone as well."""
+        self._set(schema_editor, to_state, there=not self.installs)
+
+    @staticmethod
+    def _set(
+        schema_editor: "BaseDatabaseSchemaEditor", state: "ProjectState", *, there: bool
+    ) -> None:
+        connection = schema_editor.connection
+        if not router.allow_migrate(connection.alias, _APP_LABEL, model_name=_MODEL):
+            return
+        statements = (
+            install_triggers(connection, state.apps.get_model(_APP_LABEL, _MODEL))
+            if there
+            else remove_triggers(connection)
+        )
+        for statement in statements:
+            # Without parameters, or a percent sign in a body would be taken for one.
+            schema_editor.execute(statement, None)
 
 
 class InstallTriggers(_TriggerOperation):
@@ -40,27 +72,7 @@ class InstallTriggers(_TriggerOperation):
     nothing. For this app's migrations, and for a project's own that reach into the table.
     """
 
-    def database_forwards(
-        self,
-        app_label: str,
-        schema_editor: "BaseDatabaseSchemaEditor",
-        from_state: "ProjectState",
-        to_state: "ProjectState",
-    ) -> None:
-        """Replace the triggers."""
-        if _holds_runs(schema_editor):
-            self._install(schema_editor, to_state)
-
-    def database_backwards(
-        self,
-        app_label: str,
-        schema_editor: "BaseDatabaseSchemaEditor",
-        from_state: "ProjectState",
-        to_state: "ProjectState",
-    ) -> None:
-        """Remove the triggers, so that what they name can be undone."""
-        if _holds_runs(schema_editor):
-            self._remove(schema_editor)
+    installs = True
 
     def describe(self) -> str:
         """Say what it does."""
@@ -76,39 +88,8 @@ class RemoveTriggers(_TriggerOperation):
     so that this one then puts the triggers of before in their place.
     """
 
-    def database_forwards(
-        self,
-        app_label: str,
-        schema_editor: "BaseDatabaseSchemaEditor",
-        from_state: "ProjectState",
-        to_state: "ProjectState",
-    ) -> None:
-        """Remove the triggers."""
-        if _holds_runs(schema_editor):
-            self._remove(schema_editor)
-
-    def database_backwards(
-        self,
-        app_label: str,
-        schema_editor: "BaseDatabaseSchemaEditor",
-        from_state: "ProjectState",
-        to_state: "ProjectState",
-    ) -> None:
-        """Put the triggers of before in their place."""
-        if _holds_runs(schema_editor):
-            self._install(schema_editor, to_state)
+    installs = False
 
     def describe(self) -> str:
         """Say what it does."""
         return "Remove the triggers that count changes of runs"
-
-
-def _holds_runs(schema_editor: "BaseDatabaseSchemaEditor") -> bool:
-    alias = schema_editor.connection.alias
-    return bool(router.allow_migrate(alias, _APP_LABEL, model_name=_MODEL))
-
-
-def _execute(schema_editor: "BaseDatabaseSchemaEditor", statements: list[str]) -> None:
-    for statement in statements:
-        # Without parameters, or a percent sign in a body would be taken for one.
-        schema_editor.execute(statement, None)
