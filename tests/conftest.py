@@ -81,10 +81,15 @@ def _empty_query_log() -> None:
 
 @pytest.fixture(autouse=True)
 def _triggers_stay(
-    request: pytest.FixtureRequest, django_db_blocker: pytest_django.DjangoDbBlocker
+    request: pytest.FixtureRequest,
+    django_db_blocker: pytest_django.DjangoDbBlocker,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
     """Fail the test that changes the triggers of the run table, and not some later one."""
     yield
+    # Set up before this fixture, so undone after it, unless it is told to: a test may
+    # have put something else in the place of the driver.
+    monkeypatch.undo()
     marker = request.node.get_closest_marker("django_db")
     is_marked = marker is not None and marker.kwargs.get("transaction", False)
     if is_marked or "transactional_db" in request.fixturenames:

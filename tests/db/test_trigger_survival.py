@@ -21,6 +21,8 @@ from tests.db.trigger_states import execute, install_again, names_of_triggers
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TABLE_IS_MADE_ANEW = connection.vendor == "sqlite"
+# Django 5.2 drops what depends on a column together with it.
+DROPS_DEPENDENTS = "CASCADE" in connection.SchemaEditorClass.sql_delete_column
 
 
 def test_flush_keeps_the_identity_and_leaves_tombstones():
@@ -128,12 +130,14 @@ def test_a_column_can_be_removed_between_removal_and_installation(mended, column
 
 
 @pytest.mark.postgres("it keeps account of what depends on what")
-def test_a_column_that_a_trigger_names_cannot_be_dropped_unseen():
-    with (
-        pytest.raises(DatabaseError, match="cannot drop column"),
-        Applied(RemoveField("run", "code_version")),
-    ):
-        pass
+def test_a_column_that_a_trigger_names_cannot_be_dropped_unseen(mended):
+    removal = Applied(RemoveField("run", "code_version"))
+    if DROPS_DEPENDENTS:
+        with removal as state:
+            assert wrong_triggers(connection, later_run(state)) == ["runstore_run_stamp"]
+    else:
+        with pytest.raises(DatabaseError, match="cannot drop column"), removal:
+            pass
 
 
 def test_operations_between_removal_and_installation_keep_what_was_counted_and_count_on(mended):

@@ -33,7 +33,8 @@ ENTRY_POINTS = {
 
 
 WRITES = {**ENTRY_POINTS, "step": lambda context: context.step("extract", lambda: 5)}
-END = "SELECT 'x' AS run_id, pg_terminate_backend(%s) AS ended"
+# Waits until it is gone: a session that ends later would be that of some other test.
+END = "SELECT 'x' AS run_id, pg_terminate_backend(%s, 30000) AS ended"
 
 
 class RecordingStore:

@@ -470,7 +470,8 @@ class TestSurroundings:
         assert attempts() == [("extract", 0, "running")]
 
 
-END = "SELECT 'x' AS run_id, pg_terminate_backend(%s) AS ended"
+# Waits until it is gone: a session that ends later would be that of some other test.
+END = "SELECT 'x' AS run_id, pg_terminate_backend(%s, 30000) AS ended"
 
 
 def test_the_key_of_a_step_is_the_digest_of_its_name_and_inputs(make_context):

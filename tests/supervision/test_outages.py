@@ -68,7 +68,7 @@ def test_dropped_connections_are_replaced(supervise, submit, marks):
     marks.entered()
     with another_session() as session:
         session.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
     connection.close()
