@@ -14,12 +14,16 @@ from django_runstore.handlers.errors import (
 from django_runstore.handlers.handle import RunHandle
 from django_runstore.handlers.interruption import RunInterrupted
 from django_runstore.handlers.registry import Handler, handler, registry
+from django_runstore.handlers.retrying import ExponentialBackoff, NonRetryableError, RetryPolicy
 
 __all__ = [
+    "ExponentialBackoff",
     "Handler",
     "HandlerError",
     "InvalidHandler",
     "InvalidValue",
+    "NonRetryableError",
+    "RetryPolicy",
     "RunCancelled",
     "RunContext",
     "RunFailed",

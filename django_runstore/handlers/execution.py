@@ -8,6 +8,7 @@ from django_runstore.handlers.described_errors import describe_error
 from django_runstore.handlers.errors import InvalidValue
 from django_runstore.handlers.interruption import interruption_of
 from django_runstore.handlers.registry import Handler
+from django_runstore.handlers.retrying import NonRetryableError
 from django_runstore.handlers.values import encode_value
 
 
@@ -20,9 +21,15 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The handler raised, or returned what cannot be stored."""
+    """
+    The handler raised, or returned what cannot be stored.
+
+    Attributes:
+        is_final: Whether it would end the same way each time, so that nothing is retried.
+    """
 
     error_json: str = field(repr=False)
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +65,11 @@ def execute(handler: Handler, context: RunContext) -> Outcome:
     try:
         return Completed(encode_value("result", "result", result))
     except InvalidValue as error:
-        return Failed(describe_error(error))
+        return Failed(describe_error(error), is_final=True)
 
 
 def _outcome_of(error: BaseException) -> Failed | Interrupted:
     reason = interruption_of(error)
-    return Failed(describe_error(error)) if reason is None else Interrupted(reason)
+    if reason is not None:
+        return Interrupted(reason)
+    return Failed(describe_error(error), is_final=isinstance(error, NonRetryableError))

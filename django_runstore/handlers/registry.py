@@ -3,13 +3,20 @@
 import inspect
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from django_runstore.durable import durable_text
 from django_runstore.durable.integers import exact_integer
 from django_runstore.handlers.errors import InvalidHandler
 from django_runstore.handlers.handle import RunHandle
+from django_runstore.handlers.retrying import (
+    MOST_ATTEMPTS,
+    Backoff,
+    ExponentialBackoff,
+    RetryPolicy,
+    is_backoff,
+)
 from django_runstore.handlers.submission import submit
 
 if TYPE_CHECKING:
@@ -30,12 +37,16 @@ class Handler:
         function: Takes a ``RunContext`` and returns any JSON value, the run's result.
         queue: Where its runs go unless a submission says otherwise.
         priority: The same; higher runs first.
+        retries: How often its runs may fail, and how long they wait in between.
+        deadline_after_ms: How long after its submission a run fails if it is not settled.
     """
 
     name: str
     function: HandlerFunction
     queue: str = "default"
     priority: int = 0
+    retries: RetryPolicy = field(default_factory=RetryPolicy)
+    deadline_after_ms: int | None = None
 
     def __call__(self, run: "RunContext") -> Any:  # noqa: ANN401 - any JSON value
         """Call the function."""
@@ -49,6 +60,7 @@ class Handler:
         queue: str | None = None,
         priority: int | None = None,
         available_at_ms: int | None = None,
+        deadline_at_ms: int | None = None,
         parent_run_id: str | None = None,
         using: str | None = None,
     ) -> RunHandle:
@@ -61,6 +73,8 @@ class Handler:
                 A new, time-ordered one by default.
             queue, priority: Instead of the handler's.
             available_at_ms: Not before this time, in milliseconds since the Unix epoch.
+            deadline_at_ms: A run that is not settled by then fails; instead of the handler's
+                ``deadline_after_ms``.
             parent_run_id: An existing run this one descends from.
             using: Database alias; where the routers send writes of runs by default.
 
@@ -78,6 +92,8 @@ class Handler:
             queue=self.queue if queue is None else queue,
             priority=self.priority if priority is None else priority,
             available_at_ms=available_at_ms,
+            deadline_at_ms=deadline_at_ms,
+            deadline_after_ms=self.deadline_after_ms,
             parent_run_id=parent_run_id,
             using=using,
         )
@@ -119,7 +135,13 @@ registry: Final = Registry()
 
 
 def handler(
-    name: str, *, queue: str = "default", priority: int = 0
+    name: str,
+    *,
+    queue: str = "default",
+    priority: int = 0,
+    max_attempts: int = 1,
+    backoff: Backoff | None = None,
+    deadline_after_ms: int | None = None,
 ) -> Callable[[HandlerFunction], Handler]:
     """
     Declare a function as the handler of runs called ``name``.
@@ -136,9 +158,19 @@ def handler(
     ``monthly(run)``, or ``monthly.function(run)``, calls the function with whatever a unit
     test has for a context.
 
+    Args:
+        name: What its runs are stored under; keep it when the function moves.
+        queue, priority: Of its runs, unless a submission says otherwise.
+        max_attempts: How many executions of a run may end with an exception. By default the
+            first one fails the run: only the author knows whether doing it again does harm.
+        backoff: How long a run waits after a failure, in milliseconds: a number, one number
+            per failure, or a function of the number of failures. ``ExponentialBackoff()`` by
+            default: about 1 s, 2 s, 4 s and so on up to 15 minutes.
+        deadline_after_ms: A run that is not settled this long after its submission fails.
+
     Raises:
-        InvalidHandler: the name or the queue is not durable text, the name is taken, the
-            priority is not a 32-bit integer, or the function is not a plain one.
+        InvalidHandler: the name or the queue is not durable text, the name is taken, a number
+            is out of its range, the backoff is none, or the function is not a plain one.
     """
     exact = _admit_text(
         name, "name", "a handler's name must be well-formed durable text, as in @handler('a.b')"
@@ -147,10 +179,22 @@ def handler(
     rank = exact_integer(priority)
     if rank is None or not -_PRIORITY_BOUND <= rank < _PRIORITY_BOUND:
         _refuse("a priority must be a 32-bit integer", "priority")
+    most = exact_integer(max_attempts)
+    if most is None or not 1 <= most <= MOST_ATTEMPTS:
+        _refuse(f"max_attempts must be an integer from 1 to {MOST_ATTEMPTS}", "max_attempts")
+    if backoff is not None and not is_backoff(backoff):
+        _refuse(
+            "a backoff must be milliseconds, a list of them, or a function of the failures",
+            "backoff",
+        )
+    retries = RetryPolicy(most, ExponentialBackoff() if backoff is None else backoff)
+    patience_ms = None if deadline_after_ms is None else exact_integer(deadline_after_ms)
+    if deadline_after_ms is not None and (patience_ms is None or patience_ms < 1):
+        _refuse("deadline_after_ms must be a positive integer", "deadline_after_ms")
 
     def declare(function: HandlerFunction) -> Handler:
         _check_function(function)
-        declared = Handler(exact, function, goes_to, rank)
+        declared = Handler(exact, function, goes_to, rank, retries, patience_ms)
         registry.add(declared)
         return declared
 

@@ -1,5 +1,6 @@
 """Store a new run, or find the one that has the id already."""
 
+import math
 from typing import Any
 
 from django.db import router
@@ -23,6 +24,8 @@ def submit(
     queue: str,
     priority: int,
     available_at_ms: int | None,
+    deadline_at_ms: int | None,
+    deadline_after_ms: int | None,
     parent_run_id: str | None,
     using: str | None,
 ) -> RunHandle:
@@ -31,6 +34,8 @@ def submit(
     text = encode_value(_OPERATION, "state", state)
     identifier = new_run_id() if run_id is None else run_id
     store = RunStore(using=alias)
+    if deadline_at_ms is None and deadline_after_ms is not None:
+        deadline_at_ms = math.floor(store.clock.now_ms()) + deadline_after_ms
     try:
         store.create(
             identifier,
@@ -39,6 +44,7 @@ def submit(
             queue=queue,
             priority=priority,
             available_at_ms=available_at_ms,
+            deadline_at_ms=deadline_at_ms,
             parent_run_id=parent_run_id,
         )
     except RunConstraint as error:

@@ -27,6 +27,7 @@ LOCKED_COLUMNS: Final = (
     "cancel_requested_at_ms",
     "recovery_count",
     "failure_count",
+    "deadline_at_ms",
     "waiting_reason",
     "journal_seq",
     "ownership_seq",
@@ -49,6 +50,7 @@ class LockedRun:
     cancel_requested_at_ms: int | None
     recovery_count: int
     failure_count: int
+    deadline_at_ms: int | None
     waiting_reason: str | None
     journal_seq: int
     ownership_seq: int

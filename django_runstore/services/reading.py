@@ -14,6 +14,7 @@ from django_runstore.querysets import RunQuerySet
 from django_runstore.rows import decode_run
 from django_runstore.services import arguments, door
 from django_runstore.services.core import StoreCore
+from django_runstore.services.deadlines import due_by_deadline
 from django_runstore.services.twin import twin
 from django_runstore.snapshots import RunRow
 from django_runstore.states import RunStatus
@@ -39,6 +40,7 @@ class Reading(StoreCore):
         queue: str = "default",
         priority: int = 0,
         available_at_ms: int | None = None,
+        deadline_at_ms: int | None = None,
     ) -> None:
         """
         Insert a pending run. Spec: run-store 4.3 create.
@@ -53,6 +55,8 @@ class Reading(StoreCore):
             queue: Which supervisors may claim it; at most 512 bytes.
             priority: Higher runs first; a 32-bit integer.
             available_at_ms: ``claim_many`` leaves the run alone until then; by default now.
+            deadline_at_ms: Supervisors fail the run if it is not settled by then; it is
+                claimable from then on whatever ``available_at_ms`` says.
 
         Raises:
             InvalidRun: an argument breaks the contract; nothing was written.
@@ -66,13 +70,13 @@ class Reading(StoreCore):
         parent = _ancestry(operation, parent_run_id, durable_text)
         lineage = _ancestry(operation, lineage_id, durable_text)
         ordinal = _ancestry(operation, round_ordinal, safe_integer)
+        deadline = arguments.optional_timestamp(operation, deadline_at_ms, "deadline_at_ms")
+        due = arguments.optional_timestamp(operation, available_at_ms, "available_at_ms")
         columns = {
             "handler": arguments.label(operation, handler, "handler"),
             "queue": arguments.indexed_text(operation, queue, "queue"),
             "priority": arguments.priority(operation, priority),
-            "available_at_ms": arguments.optional_timestamp(
-                operation, available_at_ms, "available_at_ms"
-            ),
+            "deadline_at_ms": deadline,
         }
         state = arguments.state(
             operation,
@@ -87,8 +91,7 @@ class Reading(StoreCore):
         door.note(run_id=identifier)
 
         now_ms = self._now(operation)
-        if columns["available_at_ms"] is None:
-            columns["available_at_ms"] = now_ms
+        due_at_ms = due_by_deadline(now_ms if due is None else due, deadline)
 
         def body() -> None:
             # The foreign key is checked at commit only, which may be the caller's and far away.
@@ -100,6 +103,7 @@ class Reading(StoreCore):
                 run_id=identifier,
                 status=RunStatus.PENDING,
                 created_at_ms=now_ms,
+                available_at_ms=due_at_ms,
                 parent_run_id=parent,
                 lineage_id=lineage,
                 round_ordinal=ordinal,

@@ -23,6 +23,7 @@ from django_runstore.outcomes import (
 from django_runstore.owners import OwnerId
 from django_runstore.services import arguments, door
 from django_runstore.services.core import StoreCore, lease_columns
+from django_runstore.services.deadlines import due_by_deadline
 from django_runstore.services.facts import Fact, append_notes
 from django_runstore.services.locked_run import LockedRun
 from django_runstore.services.twin import twin
@@ -86,7 +87,8 @@ class Settling(StoreCore):
             guard: ``cancel_requested`` ``"absent"`` or ``"present"``, judged in the same write.
             fence: The grant this ownership began with; checked too when given.
             available_at_ms: When a suspended run may be claimed by ``claim_many``; ``None``
-                for not before somebody wakes it, omitted for now.
+                for not before somebody wakes it, omitted for now. A run with a deadline is
+                claimable from then on, so that somebody fails it.
 
         Returns:
             ``Transitioned``: done.
@@ -211,7 +213,10 @@ class Settling(StoreCore):
         columns["finished_at_ms"] = now_ms if is_terminal_run_status(move.to_status) else None
         if move.to_status == RunStatus.SUSPENDED:
             due = now_ms if move.available_at_ms is UNSET else move.available_at_ms
-            columns["available_at_ms"] = due
+            columns["available_at_ms"] = due_by_deadline(due, row.deadline_at_ms)
+        elif move.to_status == RunStatus.COMPLETED:
+            # What an earlier execution failed with is no error of a run that went well.
+            columns["error_json"] = None
         return columns
 
     atransition_owned = twin(transition_owned)

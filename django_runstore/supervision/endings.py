@@ -15,6 +15,8 @@ from django_runstore.unset import UNSET
 
 WORKER_LOST: Final = "runstore.worker.lost"
 PUT_BACK: Final = "runstore.run.put_back"
+RETRIED: Final = "runstore.run.retried"
+GIVEN_UP: Final = "runstore.run.given_up"
 
 UNKNOWN_HANDLER: Final = "unknown_handler"
 """The worker does not know the handler, though its supervisor does: code was replaced."""
@@ -27,6 +29,9 @@ DATABASE_UNAVAILABLE: Final = "database_unavailable"
 
 NOT_STARTED: Final = "not_started"
 """The worker ended before it entered the run, which is not the run's doing."""
+
+DEADLINE_PASSED: Final = "deadline_passed"
+"""The run was not settled by its deadline."""
 
 UNANSWERED: Final = "unanswered"
 """The run was claimed, and the answer of the database was lost."""
@@ -100,13 +105,41 @@ class RecoveryBudget:
         return self.used >= self.allowed
 
 
+@dataclass(frozen=True, slots=True)
+class RetryBudget:
+    """
+    How often a run has failed before this time, and what its handler allows.
+
+    Attributes:
+        delay_ms: How long the run waits if it is tried again.
+        deadline_at_ms: When it would fail anyway; None without a deadline.
+    """
+
+    failures: int
+    max_attempts: int
+    delay_ms: int
+    deadline_at_ms: int | None = None
+
+    def objection(self, now_ms: int) -> str | None:
+        """Say what speaks against another attempt, as a word; None for nothing."""
+        if self.failures + 1 >= self.max_attempts:
+            return "max_attempts"
+        if self.deadline_at_ms is not None and now_ms + self.delay_ms >= self.deadline_at_ms:
+            return "deadline"
+        return None
+
+
+NO_RETRIES: Final = RetryBudget(failures=0, max_attempts=1, delay_ms=0)
+
+
 def outcome_of(finished: Finished) -> Outcome:
     """Read the outcome that a worker reported."""
     match finished.kind:
         case "completed":
             return Completed(finished.text or "null")
         case "failed":
-            return Failed(finished.text or error_json("Unknown", "the worker gave no reason"))
+            text = finished.text or error_json("Unknown", "the worker gave no reason")
+            return Failed(text, finished.is_final)
         case "interrupted":
             return Interrupted(finished.text or "stopping")
         case _ as unreachable:
@@ -118,8 +151,8 @@ def report_of(run_id: str, fence: int, outcome: Completed | Failed | Interrupted
     match outcome:
         case Completed(result_json):
             return Finished(run_id, fence, "completed", result_json)
-        case Failed(text):
-            return Finished(run_id, fence, "failed", text)
+        case Failed(text, is_final):
+            return Finished(run_id, fence, "failed", text, is_final)
         case Interrupted(reason):
             # A handler may raise the interruption itself, with whatever for a reason.
             return Finished(run_id, fence, "interrupted", str(reason))
@@ -127,23 +160,28 @@ def report_of(run_id: str, fence: int, outcome: Completed | Failed | Interrupted
             assert_never(unreachable)
 
 
-def first_choice(ending: Ending, budget: RecoveryBudget, now_ms: int) -> OwnedTransition:
+def first_choice(
+    ending: Ending, recoveries: RecoveryBudget, retries: RetryBudget, now_ms: int
+) -> OwnedTransition:
     """
     Name the transition that an ending calls for while nobody has asked to cancel the run.
 
     Args:
         ending: Of an execution that did not lose its ownership.
-        budget: What is left of the run's recoveries; asked for lost workers only.
+        recoveries: What is left of the run's recoveries; asked for lost workers only.
+        retries: What is left of its attempts; asked for failures only.
         now_ms: The store's clock.
     """
     match ending.outcome:
         case Completed(result_json):
             return _to(ending, RunStatus.COMPLETED, guard=_NO_REQUEST, result_json=result_json)
-        case Failed(text):
-            # Unguarded: what went wrong is worth more than that it was to be cancelled.
-            return _to(ending, RunStatus.FAILED, error_json=text, counts_failure=True)
+        case Failed():
+            return _after_failure(ending, ending.outcome, retries, now_ms)
         case Interrupted("cancelled"):
             return _to(ending, RunStatus.CANCELLED, guard=_A_REQUEST)
+        case Interrupted("deadline_passed") if not ending.is_unasked:
+            text = error_json("DeadlinePassed", "the run was not settled by its deadline")
+            return _to(ending, RunStatus.FAILED, guard=_NO_REQUEST, error_json=text)
         case Interrupted(reason):
             spins = ending.is_unasked or reason in _TRIED_LATER
             later = now_ms + RETRY_LATER_MS if spins else UNSET
@@ -152,18 +190,27 @@ def first_choice(ending: Ending, budget: RecoveryBudget, now_ms: int) -> OwnedTr
                 ending, RunStatus.SUSPENDED, guard=_NO_REQUEST, available_at_ms=later, note=note
             )
         case WorkerLost():
-            return _after_loss(ending, budget)
+            return _after_loss(ending, recoveries)
         case _ as unreachable:
             assert_never(unreachable)
 
 
-def second_choice(ending: Ending) -> OwnedTransition:
+def second_choice(ending: Ending, now_ms: int) -> OwnedTransition:
     """Name the transition after the guard of the first one refused it."""
     if ending.outcome == Interrupted("cancelled"):
-        # Stopped for a request that is not there: nothing speaks against another execution.
+        # Stopped for a request that is not there: nothing speaks against another execution,
+        # but a handler that says so by itself would say it again at once.
+        later = now_ms + RETRY_LATER_MS if ending.is_unasked else UNSET
         note = RunNote(PUT_BACK, {"reason": "cancelled", **_exit_payload(ending)})
-        return _to(ending, RunStatus.SUSPENDED, note=note)
-    return _to(ending, RunStatus.CANCELLED, guard=_A_REQUEST)
+        return _to(ending, RunStatus.SUSPENDED, available_at_ms=later, note=note)
+    error = ending.outcome.error_json if isinstance(ending.outcome, Failed) else None
+    return _to(
+        ending,
+        RunStatus.CANCELLED,
+        guard=_A_REQUEST,
+        error_json=error,
+        counts_failure=error is not None,
+    )
 
 
 def last_choice(ending: Ending, complaint: str) -> OwnedTransition:
@@ -175,6 +222,41 @@ def last_choice(ending: Ending, complaint: str) -> OwnedTransition:
 def error_json(kind: str, message: str) -> str:
     """Write an error of the supervision in the shape of a handler's."""
     return json.dumps({"type": kind, "message": message, "traceback": []})
+
+
+def _after_failure(
+    ending: Ending, failed: Failed, retries: RetryBudget, now_ms: int
+) -> OwnedTransition:
+    failures = retries.failures + 1
+    objection = "not_retryable" if failed.is_final else retries.objection(now_ms)
+    if objection is None:
+        told: dict[str, str | int | bool | None] = {
+            "failures": failures,
+            "max_attempts": retries.max_attempts,
+            "delay_ms": retries.delay_ms,
+        }
+        return _to(
+            ending,
+            RunStatus.SUSPENDED,
+            guard=_NO_REQUEST,
+            error_json=failed.error_json,
+            available_at_ms=now_ms + retries.delay_ms,
+            counts_failure=True,
+            note=RunNote(RETRIED, told),
+        )
+    limits: dict[str, str | int | bool | None] = {
+        "failures": failures,
+        "max_attempts": retries.max_attempts,
+        "because": objection,
+    }
+    # Unguarded: what went wrong is worth more than that it was to be cancelled.
+    return _to(
+        ending,
+        RunStatus.FAILED,
+        error_json=failed.error_json,
+        counts_failure=True,
+        note=RunNote(GIVEN_UP, limits),
+    )
 
 
 def _after_loss(ending: Ending, budget: RecoveryBudget) -> OwnedTransition:
@@ -190,6 +272,7 @@ def _after_loss(ending: Ending, budget: RecoveryBudget) -> OwnedTransition:
     return _to(
         ending,
         RunStatus.FAILED,
+        guard=_NO_REQUEST,
         error_json=error_json("WorkerLost", message),
         counts_recovery=True,
         note=note,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -9,12 +10,17 @@ from django_runstore.handlers.execution import Interrupted
 from django_runstore.supervision.endings import NOT_STARTED, WorkerLost
 
 if TYPE_CHECKING:
+    from django_runstore.snapshots import RunRow
     from django_runstore.supervision.crew import Place
+    from django_runstore.supervision.endings import Outcome
     from django_runstore.supervision.worker_process import WorkerProcess
 
 FENCE_LOST: Final = "fence_lost"
 LEASE_LAPSED: Final = "lease_lapsed"
 CANCELLED: Final = "cancelled"
+
+KILL_AFTER_MS: Final = 1_000
+"""How long a handler has from SIGTERM to SIGKILL."""
 
 
 @dataclass(slots=True)
@@ -40,6 +46,9 @@ class Execution:
     place: Place
     process: WorkerProcess | None
     begun_at_ms: float
+    deadline_at_ms: float = math.inf
+    """When the run's deadline passes, by the clock for intervals."""
+
     is_started: bool = False
     is_over: bool = False
     """Whether it has ended and only waits to be settled."""
@@ -67,6 +76,18 @@ class Execution:
             stopping is not None and (stopping.is_forced or stopping.reason == CANCELLED)
         )
 
+    @property
+    def facts(self) -> dict[str, object]:
+        """What log records about it carry."""
+        return {"run_id": self.run_id, "fence": self.fence, "handler": self.handler}
+
+    def left_unasked(self, outcome: Outcome) -> bool:
+        """Tell whether the handler left as if it had been told to, and nobody had."""
+        if not isinstance(outcome, Interrupted) or self.stopping is not None:
+            return False
+        # The worker sees for itself that the lease has lapsed, and may do so first.
+        return not self.is_lapsed and outcome.reason != LEASE_LAPSED
+
     def outcome_of_death(self) -> Interrupted | WorkerLost:
         """Say what it means for the run that the worker ended before the handler did."""
         if self.is_lapsed:
@@ -74,3 +95,17 @@ class Execution:
         if self.stopping is not None and self.is_stopped_by_us:
             return Interrupted(self.stopping.reason)
         return WorkerLost() if self.is_started else Interrupted(NOT_STARTED)
+
+
+def deadline_of(run: RunRow, confirmed_at_ms: float) -> float:
+    """
+    Translate the deadline of a run just claimed to the clock for intervals.
+
+    Args:
+        run: As it was claimed.
+        confirmed_at_ms: ``boottime_ms()`` as read before the claim.
+    """
+    if run.deadline_at_ms is None or run.heartbeat_at_ms is None:
+        return math.inf
+    # The claim stamped its first heartbeat by the clock that deadlines are compared with.
+    return confirmed_at_ms + run.deadline_at_ms - run.heartbeat_at_ms

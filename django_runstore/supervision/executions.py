@@ -6,16 +6,25 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from django_runstore import conf
 from django_runstore.clocks import boottime_ms
 from django_runstore.display_text import printable
 from django_runstore.handlers.execution import Interrupted
-from django_runstore.supervision.endings import UNREADABLE, Ending, WorkerLost, outcome_of
+from django_runstore.supervision.endings import (
+    DEADLINE_PASSED,
+    UNREADABLE,
+    Ending,
+    WorkerLost,
+    outcome_of,
+)
 from django_runstore.supervision.execution import (
     CANCELLED,
     FENCE_LOST,
+    KILL_AFTER_MS,
     LEASE_LAPSED,
     Execution,
     Stopping,
+    deadline_of,
 )
 from django_runstore.supervision.protocol import (
     Finished,
@@ -31,7 +40,6 @@ if TYPE_CHECKING:
 
     from django_runstore.snapshots import ClaimedRun
     from django_runstore.supervision.crew import Crew, Ended, Place, Said
-    from django_runstore.supervision.endings import Outcome
     from django_runstore.supervision.lease_keeper import LeaseKeeper
     from django_runstore.supervision.settlement import Settlement, Settler
 
@@ -48,12 +56,14 @@ class Executions:
         keeper: Beats for what is owned.
         settler: Keeps what has ended until it is settled.
         read_ms: A clock for intervals; replaced in tests.
+        stop_grace_ms: How long a run past its deadline may take to come to a safe point.
     """
 
     crew: Crew
     keeper: LeaseKeeper
     settler: Settler
     read_ms: Callable[[], float] = boottime_ms
+    stop_grace_ms: int = field(default_factory=lambda: conf.current().stop_grace_ms)
     counts: dict[str, int] = field(default_factory=dict)
     """How many runs ended how, for the last line of the log."""
 
@@ -85,6 +95,7 @@ class Executions:
             for execution in self.under_way()
             if (stopping := execution.stopping) is not None and not stopping.is_killed
         ]
+        waits += [each.deadline_at_ms for each in self.under_way() if each.stopping is None]
         return max(0.0, min(waits) - self.read_ms()) if waits else float("inf")
 
     # --- from claim to end ------------------------------------------------------
@@ -98,7 +109,13 @@ class Executions:
         """
         run = claimed.run
         execution = Execution(
-            run.run_id, claimed.fence, run.handler, place, place.process, self.read_ms()
+            run.run_id,
+            claimed.fence,
+            run.handler,
+            place,
+            place.process,
+            self.read_ms(),
+            deadline_of(run, confirmed_at_ms),
         )
         self._running[execution.key] = execution
         self.keeper.hold(run.run_id, claimed.fence, place.number, confirmed_at_ms=confirmed_at_ms)
@@ -106,13 +123,16 @@ class Executions:
             # Nobody needs to enter a run that is to stop before it begins.
             self._end(execution, Ending(*execution.key, Interrupted(CANCELLED)))
             return
+        if execution.deadline_at_ms <= self.read_ms():
+            self._end(execution, Ending(*execution.key, Interrupted(DEADLINE_PASSED)))
+            return
         logger.info(
             "run %s: %s executes %s under fence %d",
             printable(run.run_id),
             place.name,
             printable(run.handler),
             claimed.fence,
-            extra=_facts(execution),
+            extra=execution.facts,
         )
         # Refused by a worker that just died: its end is news that comes by itself.
         self.crew.send(place, Start(run.run_id, claimed.fence, place.number))
@@ -134,7 +154,7 @@ class Executions:
             case Finished():
                 said.place.was_useful = True
                 outcome = outcome_of(report)
-                is_unasked = _is_unasked(execution, outcome)
+                is_unasked = execution.left_unasked(outcome)
                 ending = Ending(*execution.key, outcome, is_unasked=is_unasked)
                 self._end(execution, ending)
 
@@ -151,7 +171,7 @@ class Executions:
                     printable(execution.run_id),
                     ended.place.name,
                     ended.exit,
-                    extra=_facts(execution),
+                    extra=execution.facts,
                 )
                 self._end(execution, ending)
 
@@ -192,7 +212,7 @@ class Executions:
             "run %s: told to stop (%s)",
             printable(execution.run_id),
             reason,
-            extra=_facts(execution),
+            extra=execution.facts,
         )
         self.crew.send(execution.place, Stop(*execution.key, reason))
         self.enforce_stops()
@@ -201,6 +221,8 @@ class Executions:
         """Do what is due to runs that were told to stop and go on."""
         now_ms = self.read_ms()
         for execution in self.under_way():
+            if execution.stopping is None and now_ms >= execution.deadline_at_ms:
+                self._stop_for_deadline(execution)
             stopping, process = execution.stopping, execution.process
             if stopping is None or process is None:
                 continue
@@ -215,9 +237,17 @@ class Executions:
                     printable(execution.run_id),
                     stopping.reason,
                     execution.place.name,
-                    extra=_facts(execution),
+                    extra=execution.facts,
                 )
                 process.kill()
+
+    def _stop_for_deadline(self, execution: Execution) -> None:
+        self.stop(
+            execution,
+            DEADLINE_PASSED,
+            grace_ms=self.stop_grace_ms,
+            kill_after_ms=KILL_AFTER_MS,
+        )
 
     def ownership_lost(self, run_id: str, fence: int, *, kill_after_ms: float) -> None:
         """Take the news that somebody else has the run: stop at once and settle nothing."""
@@ -229,7 +259,7 @@ class Executions:
             "run %s: ownership under fence %d is lost",
             printable(run_id),
             fence,
-            extra=_facts(execution),
+            extra=execution.facts,
         )
         if execution.is_over:
             self.settler.discard(run_id, fence)
@@ -273,7 +303,7 @@ class Executions:
                     "run %s: could not be settled (%s)",
                     printable(ending.run_id),
                     how,
-                    extra=_facts(execution),
+                    extra=execution.facts,
                 )
             self._close(execution, settlement.status or "lost", ending)
 
@@ -288,7 +318,7 @@ class Executions:
                 "put back" if result == "suspended" else result,
                 (self.read_ms() - execution.begun_at_ms) / 1000,
                 _explanation(ending),
-                extra=_facts(execution),
+                extra=execution.facts,
             )
         place = execution.place
         if place.process is not execution.process:
@@ -300,13 +330,6 @@ class Executions:
             # And one that cannot reach the database, as its supervisor can, would go on to
             # take runs and execute none of them.
             self.crew.dismiss(place)
-
-
-def _is_unasked(execution: Execution, outcome: Outcome) -> bool:
-    if not isinstance(outcome, Interrupted) or execution.stopping is not None:
-        return False
-    # The worker sees for itself that the lease has lapsed, and may do so first.
-    return not execution.is_lapsed and outcome.reason != LEASE_LAPSED
 
 
 def _cannot_read(ending: Ending | None) -> bool:
@@ -323,11 +346,3 @@ def _explanation(ending: Ending | None) -> str:
             return f" (worker lost: {ending.exit})"
         case _:
             return ""
-
-
-def _facts(execution: Execution) -> dict[str, object]:
-    return {
-        "run_id": execution.run_id,
-        "fence": execution.fence,
-        "handler": execution.handler,
-    }

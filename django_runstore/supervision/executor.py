@@ -187,7 +187,8 @@ class Executor:
             return self._report(report)
         except FrameTooLongError as error:
             text = error_json("ResultTooLong", f"the outcome cannot be handed over: {error}")
-            return self._report(report_of(ownership.run_id, ownership.fence, Failed(text)))
+            too_long = Failed(text, is_final=True)
+            return self._report(report_of(ownership.run_id, ownership.fence, too_long))
 
     def _await_settled(self, ownership: Ownership) -> bool:
         """Wait for the answer; False when the supervisor went away without one."""

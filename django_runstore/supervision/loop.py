@@ -11,9 +11,9 @@ from django_runstore import conf
 from django_runstore.clocks import boottime_ms
 from django_runstore.supervision.announcements import counted
 from django_runstore.supervision.crew import Ended
+from django_runstore.supervision.execution import KILL_AFTER_MS
 from django_runstore.supervision.ownership_news import Lost
 from django_runstore.supervision.pauses import Timer
-from django_runstore.supervision.rounds import KILL_AFTER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -134,6 +134,7 @@ class Finished:
     How the handler ended.
 
     ``text`` is the result as JSON, the error as JSON, or the reason of an interruption.
+    ``is_final`` goes with an error: nothing is to be retried.
     """
 
     type: ClassVar[str] = "finished"
@@ -142,6 +143,7 @@ class Finished:
     fence: int
     kind: OutcomeKind
     text: str | None = field(default=None, repr=False)
+    is_final: bool = False
 
 
 Command: TypeAlias = Hello | Start | Stop | Settled

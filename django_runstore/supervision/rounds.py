@@ -15,7 +15,7 @@ from django_runstore.errors import RunStoreError
 from django_runstore.handlers import registry
 from django_runstore.handlers.execution import Interrupted
 from django_runstore.supervision.endings import UNANSWERED, Ending
-from django_runstore.supervision.execution import CANCELLED
+from django_runstore.supervision.execution import CANCELLED, KILL_AFTER_MS
 from django_runstore.supervision.owned_rows import cancel_requests, strays
 from django_runstore.supervision.pauses import Backoff, Timer
 from django_runstore.supervision.settlement import failure_name
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from django_runstore.supervision.sweep_report import SweepReport
 
 logger = logging.getLogger("django_runstore.supervision")
-
-KILL_AFTER_MS: Final = 1_000
-"""How long a handler has from SIGTERM to SIGKILL."""
 
 SHORTEST_RETRY_MS: Final = 100
 LONGEST_RETRY_MS: Final = 5_000

@@ -14,11 +14,16 @@ from django_runstore import conf
 from django_runstore.db.boundary import drop_lost_connection
 from django_runstore.display_text import printable
 from django_runstore.errors import RunNotFound, RunPersistenceFailed, RunStoreError
+from django_runstore.handlers import registry
+from django_runstore.handlers.execution import Failed
+from django_runstore.handlers.retrying import RetryPolicy
 from django_runstore.outcomes import FenceLost, GuardFailed, NotFound, Transitioned
 from django_runstore.supervision.announcements import counted
 from django_runstore.supervision.endings import (
+    NO_RETRIES,
     Ending,
     RecoveryBudget,
+    RetryBudget,
     WorkerLost,
     first_choice,
     last_choice,
@@ -153,23 +158,32 @@ class Settler:
         return [done for pending in due for done in self._try([pending])]
 
     def _transition(self, pending: _Pending) -> OwnedTransition:
+        now_ms = math.floor(self.store.clock.now_ms())
         match pending.choice:
             case Choice.FIRST:
-                now_ms = math.floor(self.store.clock.now_ms())
-                return first_choice(pending.ending, self._budget(pending.ending), now_ms)
+                return first_choice(pending.ending, *self._budgets(pending.ending), now_ms)
             case Choice.AFTER_GUARD:
-                return second_choice(pending.ending)
+                return second_choice(pending.ending, now_ms)
             case Choice.UNSTORABLE:
                 return last_choice(pending.ending, pending.complaint)
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _budget(self, ending: Ending) -> RecoveryBudget:
+    def _budgets(self, ending: Ending) -> tuple[RecoveryBudget, RetryBudget]:
         allowed = conf.current().max_recoveries
-        if not isinstance(ending.outcome, WorkerLost):
-            return RecoveryBudget(0, allowed)
-        # Read now: progress since the claim has set the count back.
-        return RecoveryBudget(self.store.get(ending.run_id).recovery_count, allowed)
+        if not isinstance(ending.outcome, WorkerLost | Failed):
+            return RecoveryBudget(0, allowed), NO_RETRIES
+        # Read now: progress since the claim has set the count of recoveries back.
+        row = self.store.get(ending.run_id)
+        handler = registry.get(row.handler)
+        policy = RetryPolicy() if handler is None else handler.retries
+        retries = RetryBudget(
+            row.failure_count,
+            policy.max_attempts,
+            policy.delay_ms(row.failure_count + 1),
+            row.deadline_at_ms,
+        )
+        return RecoveryBudget(row.recovery_count, allowed), retries
 
     def _judge(
         self, pending: _Pending, transition: OwnedTransition, answer: TransitionOutcome

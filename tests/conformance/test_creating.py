@@ -125,6 +125,17 @@ def test_a_run_is_available_at_once_unless_it_is_delayed(world: World):
     assert world.store.get("later").available_at_ms == 5_000
 
 
+def test_a_run_is_available_at_its_deadline_at_the_latest(world: World):
+    # Whoever claims it then fails it.
+    world.clock.set(1_000)
+    world.pending("sooner", available_at_ms=5_000, deadline_at_ms=3_000)
+    world.pending("later", available_at_ms=5_000, deadline_at_ms=9_000)
+    world.pending("now", deadline_at_ms=9_000)
+    rows = [world.store.get(run_id) for run_id in ("sooner", "later", "now")]
+    assert [row.available_at_ms for row in rows] == [3_000, 5_000, 1_000]
+    assert [row.deadline_at_ms for row in rows] == [3_000, 9_000, 9_000]
+
+
 def test_the_options_of_create_are_stored(store):
     store.create("x", "{}", handler="report", queue="slow", priority=-7)
     row = store.get("x")

@@ -237,6 +237,15 @@ class TestParkAndSuspend:
         assert world.store.get("run").available_at_ms is None
         assert world.store.waiting("run") == APPROVAL
 
+    @pytest.mark.parametrize(
+        ("available", "found"), [(None, 9_000), (10_000, 9_000), (4_000, 4_000)]
+    )
+    def test_a_run_waits_no_longer_than_until_its_deadline(self, world: World, available, found):
+        world.active(A, deadline_at_ms=9_000)
+        world.store.park("run", APPROVAL, A)
+        world.store.transition_owned("run", A, "suspended", available_at_ms=available)
+        assert world.store.get("run").available_at_ms == found
+
     def test_a_suspension_without_a_time_is_available_now_whatever_it_waits_for(self, world: World):
         # A put-back run must not inherit the sleep of a wait that somebody left behind.
         world.active(A)

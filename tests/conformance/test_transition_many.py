@@ -199,3 +199,15 @@ def test_bad_progress_is_refused(world: World, bad):
     with pytest.raises(InvalidRun):
         world.store.save_progress("run", A, **{"fence": 1, **bad})
     assert world.columns() == before
+
+
+def test_a_run_that_went_well_keeps_no_error_of_an_earlier_execution(world):
+    world.active(A)
+    world.store.transition_many(A, [move("run", "suspended", error_json='{"type":"E"}')])
+    assert world.store.get("run").error_json == '{"type":"E"}'
+    again = world.reactivated(A)
+    assert world.store.get("run").error_json == '{"type":"E"}'
+    done = OwnedTransition("run", world.store.get("run").fence, "completed", result_json="1")
+    assert world.store.transition_many(A, [done]) == {"run": Transitioned()}
+    assert again.owner == A
+    assert world.store.get("run").error_json is None

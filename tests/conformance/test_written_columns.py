@@ -26,7 +26,7 @@ DECORATION = {
     "queue": "slow",
     "priority": 3,
     "concurrency_key": "k",
-    "deadline_at_ms": 77,
+    "deadline_at_ms": 77_000,
     "code_version": "v1",
     "state_version": 4,
     "failure_count": 2,
@@ -214,8 +214,11 @@ def test_a_settlement(world: World, written, status):
     own(world)
     world.clock.set(3_000)
     columns = written(lambda: world.store.transition_owned("run", A, status, "[2]"), "transitioned")
+    # What an earlier execution failed with is no error of a run that went well.
+    error = {"error_json": None} if status == "completed" else {}
     assert columns == changed(
         NO_OWNER,
+        error,
         status=status,
         finished_at_ms=3_000,
         finished_at=columns["finished_at"],

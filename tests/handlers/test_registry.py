@@ -122,3 +122,30 @@ def test_the_ends_of_the_priorities_are_priorities(own_names, priority):
 
 def test_calling_a_handler_calls_its_function():
     assert Handler("a", first)("the run") == "the run"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_attempts", 0),
+        ("max_attempts", True),
+        ("max_attempts", 1_000_001),
+        ("max_attempts", None),
+        ("backoff", -1),
+        ("backoff", []),
+        ("backoff", "1s"),
+        ("deadline_after_ms", 0),
+        ("deadline_after_ms", 1.5),
+        ("deadline_after_ms", "1s"),
+    ],
+)
+def test_limits_of_a_handler_are_checked_when_it_is_declared(field, value):
+    with pytest.raises(InvalidHandler) as caught:
+        handler("a", **{field: value})
+    assert caught.value.detail["field"] == field
+
+
+def test_a_handler_keeps_its_limits(own_names):
+    declared = handler("a", max_attempts=3, backoff=[10, 20], deadline_after_ms=5_000)(first)
+    assert (declared.retries.max_attempts, declared.retries.backoff) == (3, [10, 20])
+    assert declared.deadline_after_ms == 5_000

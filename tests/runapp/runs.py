@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.db import connection
 
-from django_runstore.handlers import handler
+from django_runstore.handlers import NonRetryableError, handler
 
 
 def note(run, text):
@@ -45,6 +45,25 @@ def noisy(run):
 def fail(run):
     message = "the disk is full \0 \ud800"
     raise RuntimeError(message)
+
+
+@handler("test.fail_twice", max_attempts=3, backoff=50)
+def fail_twice(run):
+    if run.fence < 3:
+        raise RuntimeError
+    return {"fence": run.fence}
+
+
+@handler("test.fail_always", max_attempts=2, backoff=[50])
+def fail_always(run):
+    message = f"entered under fence {run.fence}"
+    raise RuntimeError(message)
+
+
+@handler("test.fail_for_good", max_attempts=5, backoff=0)
+def fail_for_good(run):
+    message = "no such account"
+    raise NonRetryableError(message)
 
 
 @handler("test.exit_once")

@@ -12,6 +12,9 @@ from django_runstore.supervision.settlement import Settlement
 from django_runstore.testing import FakeClock
 
 KILLED = WorkerExit(-9)
+CLAIMED_AT_MS = 1_700_000_000_000
+"""By the clock of the store, when the one for intervals showed 500."""
+GRACE_MS = 300
 
 
 class FakeProcess:
@@ -75,12 +78,18 @@ class Scene:
         self.keeper = FakeKeeper()
         self.settler = FakeSettler()
         self.executions = Executions(
-            self.crew, self.keeper, self.settler, read_ms=self.clock.now_ms
+            self.crew, self.keeper, self.settler, self.clock.now_ms, stop_grace_ms=GRACE_MS
         )
         self.place = self.crew.places[0]
 
-    def begin(self, run_id="run", fence=1, requested_at_ms=None):
-        run = SimpleNamespace(run_id=run_id, handler="h", cancel_requested_at_ms=requested_at_ms)
+    def begin(self, run_id="run", fence=1, requested_at_ms=None, deadline_at_ms=None):
+        run = SimpleNamespace(
+            run_id=run_id,
+            handler="h",
+            cancel_requested_at_ms=requested_at_ms,
+            deadline_at_ms=deadline_at_ms,
+            heartbeat_at_ms=CLAIMED_AT_MS,
+        )
         self.executions.begin(ClaimedRun(run, fence), self.place, 500)
         running = self.executions.under_way()
         return running[-1] if running else None
@@ -312,3 +321,50 @@ class TestOwnership:
         assert not scene.executions.may_settle(ending)
         scene.keeper.unconfirmed.clear()
         assert scene.executions.may_settle(ending)
+
+
+class TestDeadlines:
+    def test_a_run_claimed_after_its_deadline_is_settled_without_a_worker(self, scene):
+        scene.clock.set(500)
+        scene.begin(deadline_at_ms=CLAIMED_AT_MS)
+        assert scene.crew.sent == []
+        assert scene.outcomes == [Interrupted("deadline_passed")]
+
+    def test_a_handler_is_stopped_at_the_deadline_and_not_before(self, scene):
+        scene.clock.set(500)
+        scene.begin(deadline_at_ms=CLAIMED_AT_MS + 1_000)
+        assert scene.executions.next_deadline_in_ms() == 1_000
+        scene.clock.set(1_499)
+        scene.executions.enforce_stops()
+        assert scene.crew.sent == [(0, Start("run", 1, 0))]
+        scene.clock.set(1_500)
+        scene.executions.enforce_stops()
+        assert scene.crew.sent[1:] == [(0, Stop("run", 1, "deadline_passed"))]
+
+    def test_a_deaf_handler_is_interrupted_after_the_grace_and_killed_after_that(self, scene):
+        scene.clock.set(500)
+        scene.begin(deadline_at_ms=CLAIMED_AT_MS + 1_000)
+        process = scene.place.process
+        scene.clock.set(1_500)
+        scene.executions.enforce_stops()
+        scene.clock.set(1_500 + GRACE_MS)
+        scene.executions.enforce_stops()
+        assert process.signals == ["TERM"]
+        scene.clock.set(1_500 + GRACE_MS + 1_000)
+        scene.executions.enforce_stops()
+        assert process.signals == ["TERM", "KILL"]
+        scene.die()
+        assert scene.outcomes == [Interrupted("deadline_passed")]
+
+    def test_what_was_completed_before_the_stop_arrived_stays_completed(self, scene):
+        scene.clock.set(500)
+        scene.begin(deadline_at_ms=CLAIMED_AT_MS + 1_000)
+        scene.clock.set(1_600)
+        scene.executions.enforce_stops()
+        scene.hear(Finished("run", 1, "completed", "1"))
+        assert scene.outcomes == [Completed("1")]
+
+    def test_a_request_to_cancel_comes_before_a_deadline(self, scene):
+        scene.clock.set(500)
+        scene.begin(requested_at_ms=7, deadline_at_ms=CLAIMED_AT_MS)
+        assert scene.outcomes == [Interrupted("cancelled")]

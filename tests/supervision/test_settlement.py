@@ -26,6 +26,9 @@ OWNER = OwnerId("host", 1, "nonce")
 
 class Row:
     recovery_count = 2
+    failure_count = 0
+    handler = "nobody.knows"
+    deadline_at_ms = None
 
 
 class FakeStore:
