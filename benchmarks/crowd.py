@@ -104,6 +104,8 @@ def load(settled: int, live: int, now_ms: int) -> None:
     """
     Fill the empty tables of the connection, three journal entries per run included.
 
+    One run in ten has an attempt of a step.
+
     Args:
         settled: Runs settled in the year before ``now_ms``, evenly.
         live: As many pending runs, and as many running ones.
@@ -129,7 +131,14 @@ def load(settled: int, live: int, now_ms: int) -> None:
             "SELECT run_id, 'run-store', seq, 'runstore', '\\x00'::bytea, seq, created_at_ms, "
             "'runstore.ownership.claimed', '{}' FROM runstore_run, generate_series(0, 2) AS seq"
         )
+        cursor.execute(
+            "INSERT INTO runstore_attempt "
+            "(run_id, step_key_digest, step_key_hash, attempt, state, started_at_ms) "
+            "SELECT run_id, 'extract', '\\x00'::bytea, 0, 'completed', created_at_ms "
+            "FROM runstore_run WHERE status <> 'pending' AND right(run_id, 1) = '1'"
+        )
         cursor.execute("VACUUM ANALYZE runstore_run")
+        cursor.execute("VACUUM ANALYZE runstore_attempt")
         cursor.execute("VACUUM ANALYZE runstore_journal_entry")
 
 

@@ -24,6 +24,15 @@ STALE_AFTER_MS: Final = 30_000
 SKEW_ALLOWANCE_MS: Final = 10_000
 """Clock offset budgeted between hosts, in milliseconds; also how far a reading may lead."""
 
+PRIORITY_STEP_MS: Final = 60_000
+"""
+How much longer waiting one step of priority is worth, in milliseconds.
+
+A run of priority 1 is claimed before one of priority 0 that has been due up to a minute longer,
+so that a stream of important runs holds the others up for a while and not for ever. Part of a
+generated column: another value needs a migration.
+"""
+
 MINIMUM_INTERVALS_TO_STALE: Final = 3
 """How many pulses have to be missed, at the least, before a run counts as stale."""
 

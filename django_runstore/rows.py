@@ -39,6 +39,7 @@ _OPTIONAL_TEXTS: Final = (
 _LABELS: Final = ("handler", "concurrency_key", "code_version")
 _INTEGERS: Final = (
     "created_at_ms",
+    "concurrency_limit",
     "fence",
     "state_version",
     "failure_count",

@@ -71,6 +71,7 @@ class RunRow:
     queue: str
     priority: int
     concurrency_key: str
+    concurrency_limit: int
     available_at_ms: int | None
     deadline_at_ms: int | None
     code_version: str

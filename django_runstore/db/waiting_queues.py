@@ -1,9 +1,7 @@
 """
-What waits in each queue and since when, by way of the index that runs are claimed from.
+What waits in each queue and since when: one probe of an index per queue.
 
-The index holds the runs of a queue by priority and then by the time from which they may be
-claimed, so the one that waits longest is first among those of its priority. Each queue, and
-each priority in it, costs one probe. Written as SQL because the ORM has no recursive queries.
+Written as SQL because the ORM has no recursive queries.
 """
 
 from typing import Final, NamedTuple
@@ -11,7 +9,6 @@ from typing import Final, NamedTuple
 from django.db import connections
 
 MOST_QUEUES: Final = 50
-MOST_LEVELS: Final = 200
 MOST_COUNTED: Final = 1_000
 
 # As in the condition of the index; for a parameter no partial index is used.
@@ -26,30 +23,19 @@ WITH RECURSIVE queues (queue, number) AS (
              ORDER BY queue LIMIT 1), number + 1
       FROM queues
      WHERE queue IS NOT NULL AND number < {MOST_QUEUES}
-), levels (queue, priority, number) AS (
-    SELECT queue, (SELECT priority FROM runstore_run
-                    WHERE {_CLAIMABLE} AND queue = queues.queue
-                    ORDER BY priority DESC LIMIT 1), 1
-      FROM queues WHERE queue IS NOT NULL
-    UNION ALL
-    SELECT queue, (SELECT priority FROM runstore_run
-                    WHERE {_CLAIMABLE} AND queue = levels.queue
-                      AND priority < levels.priority
-                    ORDER BY priority DESC LIMIT 1), number + 1
-      FROM levels
-     WHERE priority IS NOT NULL AND number < {MOST_LEVELS}
 ), oldest (queue, since_ms) AS (
-    SELECT queue, MIN((SELECT available_at_ms FROM runstore_run
-                        WHERE {_CLAIMABLE} AND claim_host_id IS NULL
-                          AND queue = levels.queue AND priority = levels.priority
-                          AND available_at_ms <= %s
-                        ORDER BY available_at_ms LIMIT 1))
-      FROM levels WHERE priority IS NOT NULL GROUP BY queue
+    SELECT queue, (SELECT available_at_ms FROM runstore_run
+                    WHERE {_CLAIMABLE} AND claim_host_id IS NULL
+                      AND queue = queues.queue AND available_at_ms >= 0
+                      AND available_at_ms <= %s
+                    ORDER BY available_at_ms LIMIT 1)
+      FROM queues WHERE queue IS NOT NULL
 )
 SELECT queue, since_ms,
        (SELECT COUNT(*) FROM (
             SELECT 1 FROM runstore_run
-             WHERE {_CLAIMABLE} AND queue = oldest.queue AND available_at_ms <= %s
+             WHERE {_CLAIMABLE} AND queue = oldest.queue AND available_at_ms >= 0
+               AND available_at_ms <= %s
              LIMIT {MOST_COUNTED}
         ) AS due)
   FROM oldest WHERE since_ms IS NOT NULL ORDER BY since_ms, queue

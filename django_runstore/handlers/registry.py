@@ -4,7 +4,7 @@ import inspect
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from django_runstore.durable import durable_text
 from django_runstore.durable.integers import exact_integer
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from django_runstore.handlers.context import RunContext
 
 HandlerFunction = Callable[["RunContext"], Any]
+ConcurrencyKey: TypeAlias = str | Callable[[Any], str]
 
 _PRIORITY_BOUND: Final = 2**31
 
@@ -39,6 +40,8 @@ class Handler:
         priority: The same; higher runs first.
         retries: How often its runs may fail, and how long they wait in between.
         deadline_after_ms: How long after its submission a run fails if it is not settled.
+        concurrency_key: Of its runs, or a function that gives it from the state.
+        concurrency_limit: How many runs of one key may be executed at once.
     """
 
     name: str
@@ -47,6 +50,8 @@ class Handler:
     priority: int = 0
     retries: RetryPolicy = field(default_factory=RetryPolicy)
     deadline_after_ms: int | None = None
+    concurrency_key: ConcurrencyKey = ""
+    concurrency_limit: int = 1
 
     def __call__(self, run: "RunContext") -> Any:  # noqa: ANN401 - any JSON value
         """Call the function."""
@@ -61,6 +66,8 @@ class Handler:
         priority: int | None = None,
         available_at_ms: int | None = None,
         deadline_at_ms: int | None = None,
+        concurrency_key: str | None = None,
+        concurrency_limit: int | None = None,
         parent_run_id: str | None = None,
         using: str | None = None,
     ) -> RunHandle:
@@ -75,6 +82,8 @@ class Handler:
             available_at_ms: Not before this time, in milliseconds since the Unix epoch.
             deadline_at_ms: A run that is not settled by then fails; instead of the handler's
                 ``deadline_after_ms``.
+            concurrency_key, concurrency_limit: Instead of the handler's; an empty key for no
+                limit.
             parent_run_id: An existing run this one descends from.
             using: Database alias; where the routers send writes of runs by default.
 
@@ -85,6 +94,9 @@ class Handler:
             RunConstraint: the parent does not exist.
             RunPersistenceFailed: the database failed.
         """
+        if concurrency_key is None:
+            named = self.concurrency_key
+            concurrency_key = named(state) if callable(named) else named
         return submit(
             self.name,
             state,
@@ -94,6 +106,10 @@ class Handler:
             available_at_ms=available_at_ms,
             deadline_at_ms=deadline_at_ms,
             deadline_after_ms=self.deadline_after_ms,
+            concurrency_key=concurrency_key,
+            concurrency_limit=self.concurrency_limit
+            if concurrency_limit is None
+            else concurrency_limit,
             parent_run_id=parent_run_id,
             using=using,
         )
@@ -142,6 +158,8 @@ def handler(
     max_attempts: int = 1,
     backoff: Backoff | None = None,
     deadline_after_ms: int | None = None,
+    concurrency_key: ConcurrencyKey = "",
+    concurrency_limit: int = 1,
 ) -> Callable[[HandlerFunction], Handler]:
     """
     Declare a function as the handler of runs called ``name``.
@@ -167,6 +185,10 @@ def handler(
             per failure, or a function of the number of failures. ``ExponentialBackoff()`` by
             default: about 1 s, 2 s, 4 s and so on up to 15 minutes.
         deadline_after_ms: A run that is not settled this long after its submission fails.
+        concurrency_key: Runs with the same key are executed ``concurrency_limit`` at once at
+            the most, wherever their supervisors are. A text, or a function that gives one from
+            the submitted state; empty for no such limit.
+        concurrency_limit: 1 or more.
 
     Raises:
         InvalidHandler: the name or the queue is not durable text, the name is taken, a number
@@ -191,10 +213,17 @@ def handler(
     patience_ms = None if deadline_after_ms is None else exact_integer(deadline_after_ms)
     if deadline_after_ms is not None and (patience_ms is None or patience_ms < 1):
         _refuse("deadline_after_ms must be a positive integer", "deadline_after_ms")
+    if not (callable(concurrency_key) or concurrency_key == ""):
+        _admit_text(concurrency_key, "concurrency_key", "a concurrency key must be durable text")
+    most_at_once = exact_integer(concurrency_limit)
+    if most_at_once is None or most_at_once < 1:
+        _refuse("concurrency_limit must be a positive integer", "concurrency_limit")
 
     def declare(function: HandlerFunction) -> Handler:
         _check_function(function)
-        declared = Handler(exact, function, goes_to, rank, retries, patience_ms)
+        declared = Handler(
+            exact, function, goes_to, rank, retries, patience_ms, concurrency_key, most_at_once
+        )
         registry.add(declared)
         return declared
 

@@ -26,6 +26,8 @@ def submit(
     available_at_ms: int | None,
     deadline_at_ms: int | None,
     deadline_after_ms: int | None,
+    concurrency_key: str,
+    concurrency_limit: int,
     parent_run_id: str | None,
     using: str | None,
 ) -> RunHandle:
@@ -45,6 +47,8 @@ def submit(
             priority=priority,
             available_at_ms=available_at_ms,
             deadline_at_ms=deadline_at_ms,
+            concurrency_key=concurrency_key,
+            concurrency_limit=concurrency_limit,
             parent_run_id=parent_run_id,
         )
     except RunConstraint as error:

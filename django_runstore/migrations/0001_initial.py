@@ -198,7 +198,7 @@ class Migration(migrations.Migration):
                     models.IntegerField(
                         db_default=0,
                         default=0,
-                        help_text="Higher runs first.",
+                        help_text="Higher runs first; each step is worth a minute of waiting.",
                         verbose_name="priority",
                     ),
                 ),
@@ -209,8 +209,37 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "concurrency_limit",
+                    models.IntegerField(
+                        db_default=1,
+                        default=1,
+                        help_text="How many runs with the same concurrency key may be live at once.",
+                        verbose_name="concurrency limit",
+                    ),
+                ),
+                (
                     "available_at_ms",
                     models.BigIntegerField(blank=True, null=True, verbose_name="available at (ms)"),
+                ),
+                (
+                    "claim_order_ms",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=django.db.models.expressions.CombinedExpression(
+                            models.F("available_at_ms"),
+                            "-",
+                            django.db.models.expressions.CombinedExpression(
+                                django.db.models.functions.comparison.Cast(
+                                    models.F("priority"), models.BigIntegerField()
+                                ),
+                                "*",
+                                models.Value(60000),
+                            ),
+                        ),
+                        help_text="Runs are claimed in this order: those that are due first, with priority.",
+                        output_field=models.BigIntegerField(null=True),
+                        verbose_name="claim order (ms)",
+                    ),
                 ),
                 (
                     "deadline_at_ms",
@@ -302,19 +331,21 @@ class Migration(migrations.Migration):
                 "base_manager_name": "objects",
                 "indexes": [
                     models.Index(
-                        models.F("queue"),
-                        models.OrderBy(models.F("priority"), descending=True),
-                        models.F("available_at_ms"),
-                        models.F("run_id"),
                         condition=models.Q(("status__in", ("pending", "suspended"))),
+                        fields=["queue", "claim_order_ms", "available_at_ms", "run_id"],
                         name="runstore_run_claimable",
                     ),
                     models.Index(
-                        models.OrderBy(models.F("priority"), descending=True),
-                        models.F("available_at_ms"),
-                        models.F("run_id"),
                         condition=models.Q(("status__in", ("pending", "suspended"))),
+                        fields=["claim_order_ms", "available_at_ms", "run_id"],
                         name="runstore_run_claimable_any",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("status__in", ("pending", "suspended")), ("available_at_ms__gte", 0)
+                        ),
+                        fields=["queue", "available_at_ms"],
+                        name="runstore_run_due",
                     ),
                     models.Index(
                         condition=models.Q(("status", "running")),
@@ -325,6 +356,13 @@ class Migration(migrations.Migration):
                         condition=models.Q(("claim_host_id__isnull", False)),
                         fields=["run_id"],
                         name="runstore_run_claimed",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("status", "running"), models.Q(("concurrency_key", ""), _negated=True)
+                        ),
+                        fields=["concurrency_key", "concurrency_limit"],
+                        name="runstore_run_concurrency",
                     ),
                     models.Index(
                         condition=models.Q(("parent_run__isnull", False)),
@@ -644,6 +682,10 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="runstore_run_progressed_at_ms_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("concurrency_limit__gte", 1)),
+                        name="runstore_run_concurrency_limit",
                     ),
                     models.UniqueConstraint(
                         condition=models.Q(("lineage_id__isnull", False)),

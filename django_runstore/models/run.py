@@ -3,10 +3,12 @@
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Q, Value
+from django.db.models.functions import Cast
 from django.utils.translation import gettext_lazy as _
 
 from django_runstore.display_text import printable
+from django_runstore.durations import PRIORITY_STEP_MS
 from django_runstore.models.constraints import (
     HasBytes,
     all_null,
@@ -15,12 +17,10 @@ from django_runstore.models.constraints import (
     not_empty,
 )
 from django_runstore.models.fields import DurableTextField, generated_datetime
+from django_runstore.models.run_indexes import INDEXES
 from django_runstore.querysets import RunQuerySet
 from django_runstore.read_only import ReadOnlyModel, UnguardedManager
 from django_runstore.states import (
-    CLAIMABLE_STATUSES,
-    LIVE_STATUSES,
-    TERMINAL_STATUSES,
     RunStatus,
 )
 
@@ -31,10 +31,6 @@ OWNER_COLUMNS: Final = ("owner_host_id", "owner_pid", "owner_nonce", "heartbeat_
 CLAIM_COLUMNS: Final = ("claim_host_id", "claim_pid", "claim_nonce", "claimed_at_ms")
 
 _RUNNING: Final = Q(status=RunStatus.RUNNING)
-_CLAIMABLE: Final = Q(status__in=CLAIMABLE_STATUSES)
-_SETTLED: Final = Q(status__in=TERMINAL_STATUSES)
-# A settled run keeps what it was waiting for, as a record, and waits no more.
-_WAITING: Final = Q(waiting_reason__isnull=False, status__in=LIVE_STATUSES)
 
 
 def _time(verbose_name: "_StrPromise", *, null: bool = True) -> "models.BigIntegerField[Any, Any]":
@@ -114,10 +110,27 @@ class Run(ReadOnlyModel):
     handler = _label(_("handler"))
     queue = _label(_("queue"), "default")
     priority = models.IntegerField(
-        _("priority"), default=0, db_default=0, help_text=_("Higher runs first.")
+        _("priority"),
+        default=0,
+        db_default=0,
+        help_text=_("Higher runs first; each step is worth a minute of waiting."),
     )
     concurrency_key = _label(_("concurrency key"))
+    concurrency_limit = models.IntegerField(
+        _("concurrency limit"),
+        default=1,
+        db_default=1,
+        help_text=_("How many runs with the same concurrency key may be live at once."),
+    )
     available_at_ms = _time(_("available at (ms)"))
+    claim_order_ms = models.GeneratedField(
+        expression=F("available_at_ms")
+        - Cast(F("priority"), models.BigIntegerField()) * Value(PRIORITY_STEP_MS),
+        output_field=models.BigIntegerField(null=True),
+        db_persist=True,
+        verbose_name=_("claim order (ms)"),
+        help_text=_("Runs are claimed in this order: those that are due first, with priority."),
+    )
     deadline_at_ms = _time(_("deadline at (ms)"))
     code_version = _label(_("code version"))
     state_version = _count(_("state version"))
@@ -239,94 +252,16 @@ class Run(ReadOnlyModel):
                     "progressed_at_ms",
                 )
             ),
+            models.CheckConstraint(
+                name="runstore_run_concurrency_limit", condition=Q(concurrency_limit__gte=1)
+            ),
             models.UniqueConstraint(
                 fields=["lineage_id", "round_ordinal"],
                 name="runstore_run_lineage_round",
                 condition=Q(lineage_id__isnull=False),
             ),
         ]
-        # Partial where they serve a hot query, so that millions of settled rows cost it
-        # nothing, and none on heartbeat_at_ms, so that a beat stays a narrow (HOT) update.
-        indexes: ClassVar = [
-            # In the order in which runs are claimed, down to the tie, so that a claim reads as
-            # many rows as it takes, however many wait: for a supervisor of one queue, and for
-            # one of several.
-            models.Index(
-                "queue",
-                F("priority").desc(),
-                "available_at_ms",
-                "run_id",
-                name="runstore_run_claimable",
-                condition=_CLAIMABLE,
-            ),
-            models.Index(
-                F("priority").desc(),
-                "available_at_ms",
-                "run_id",
-                name="runstore_run_claimable_any",
-                condition=_CLAIMABLE,
-            ),
-            models.Index(fields=["run_id"], name="runstore_run_running", condition=_RUNNING),
-            models.Index(
-                fields=["run_id"],
-                name="runstore_run_claimed",
-                condition=Q(claim_host_id__isnull=False),
-            ),
-            models.Index(
-                fields=["parent_run"],
-                name="runstore_run_children",
-                condition=Q(parent_run__isnull=False),
-            ),
-            models.Index(
-                fields=["cancel_requested_at_ms"],
-                name="runstore_run_cancelling",
-                condition=Q(cancel_requested_at_ms__isnull=False, status__in=LIVE_STATUSES),
-            ),
-            # In the order in which runs wake, down to the tie: for one reason, and for all.
-            models.Index(
-                fields=["waiting_reason", "waiting_wake_at_ms", "run_id"],
-                name="runstore_run_waiting_idx",
-                condition=_WAITING,
-            ),
-            models.Index(
-                fields=["waiting_wake_at_ms", "run_id"],
-                name="runstore_run_waiting_any",
-                condition=_WAITING,
-            ),
-            # The lists of the admin, newest first. Ascending and read backwards: what is new then
-            # goes to the end of its group, where a page is filled before it is split. A run is
-            # in those by handler and queue once it is settled; the live ones are few. Without
-            # the id, beside which a long name would not fit: few runs share a millisecond.
-            models.Index(fields=["created_at_ms", "run_id"], name="runstore_run_newest"),
-            models.Index(
-                fields=["status", "created_at_ms"],
-                name="runstore_run_by_status",
-                condition=Q(status__in=[each for each in RunStatus if each != RunStatus.RUNNING]),
-            ),
-            models.Index(
-                fields=["handler", "status", "created_at_ms"],
-                name="runstore_run_by_handler",
-                condition=_SETTLED,
-            ),
-            models.Index(
-                fields=["queue", "status", "created_at_ms"],
-                name="runstore_run_by_queue",
-                condition=_SETTLED,
-            ),
-            # With the status, so that a day is counted without a look at the rows.
-            models.Index(
-                fields=["finished_at_ms", "status"],
-                name="runstore_run_finished",
-                condition=Q(finished_at_ms__isnull=False),
-            ),
-            models.Index(
-                fields=["recovery_count"],
-                name="runstore_run_recovering",
-                condition=Q(recovery_count__gt=0, status__in=LIVE_STATUSES),
-            ),
-            # Of all runs, settled ones too: their ending is a change that followers wait for.
-            models.Index(fields=["revision_xid", "revision"], name="runstore_run_changes"),
-        ]
+        indexes: ClassVar = INDEXES
 
     def __str__(self) -> str:
         """Name the run on one line, as pages and their histories do; the id itself is ``pk``."""

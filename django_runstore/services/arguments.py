@@ -64,6 +64,13 @@ def indexed_text(operation: str, value: object, field: str) -> str:
     return admitted
 
 
+def indexed_label(operation: str, value: object, field: str) -> str:
+    """Admit such a text or the empty one, which stands for none."""
+    if type(value) is str and not value:
+        return ""
+    return indexed_text(operation, value, field)
+
+
 def timestamp(operation: str, value: object, field: str = "now_ms") -> int:
     """Admit milliseconds since the epoch."""
     admitted = safe_integer(value)
@@ -115,6 +122,14 @@ def priority(operation: str, value: object) -> int:
     admitted = exact_integer(value)
     if admitted is None or not _SMALLEST_PRIORITY <= admitted <= _LARGEST_PRIORITY:
         refuse(operation, "priority", "must be a 32-bit integer")
+    return admitted
+
+
+def concurrency_limit(operation: str, value: object) -> int:
+    """Admit how many runs may be live at once."""
+    admitted = exact_integer(value)
+    if admitted is None or not 1 <= admitted <= _LARGEST_PRIORITY:
+        refuse(operation, "concurrency_limit", "must be a positive 32-bit integer")
     return admitted
 
 

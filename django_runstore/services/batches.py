@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
 from django_runstore import conf
@@ -14,6 +14,7 @@ from django_runstore.arbiters.lease import AskActivate, AskClaim, Granted
 from django_runstore.db import pulse_statements
 from django_runstore.db.backends import skips_locked_rows
 from django_runstore.db.boundary import is_nested
+from django_runstore.db.concurrency import FULL_KEYS
 from django_runstore.errors import RunDecodeFailed
 from django_runstore.metrics import tallies
 from django_runstore.models import Run
@@ -27,6 +28,7 @@ from django_runstore.outcomes import (
 from django_runstore.owners import OwnerId
 from django_runstore.rows import decode_run
 from django_runstore.services import arguments, door
+from django_runstore.services.concurrency import Concurrency
 from django_runstore.services.facts import Fact
 from django_runstore.services.leasing import Leasing
 from django_runstore.services.locked_run import LOCKED_COLUMNS, LockedRun, locked_run
@@ -65,8 +67,12 @@ class Batches(Leasing):
         """
         Own up to ``limit`` runs that are due, the highest priority and the longest due first.
 
+        A step of priority counts like a minute of having been due longer, so that runs of a
+        low priority have their turn too.
+
         Runs that another transaction has locked are passed over, not waited for. Clears what
-        a suspended run was waiting for. Three statements for any number of runs.
+        a suspended run was waiting for. Three statements for any number of runs, and two more
+        for those with a concurrency key, which are passed over while their limit is reached.
 
         Args:
             limit: 1 to 1,000.
@@ -92,14 +98,21 @@ class Batches(Leasing):
         def body() -> tuple[ClaimedRun, ...]:
             at_ms = reading()
             due, refused = self._due(names, at_ms), set[str]()
+            concurrency = Concurrency(self.using)
             granted: list[tuple[LockedRun, RunRow, int]] = []
             while (wanted := most - len(granted)) > 0:
-                candidates = list(due.exclude(pk__in=refused)[:wanted])
+                open_to_all = due.exclude(concurrency_key__in=concurrency.closed)
+                candidates = list(open_to_all.exclude(pk__in=refused)[:wanted])
+                concurrency.look_at(candidates)
                 for run in candidates:
                     # Whatever is not granted is left out of the next look, so that a row
                     # that cannot be read at the head of the queue does not block the rest.
                     refused.add(run.run_id)
-                    granted += self._grant(operation, run, holder, at_ms)
+                    if not concurrency.admits(run):
+                        continue
+                    if grant := self._grant(operation, run, holder, at_ms):
+                        granted.append(grant)
+                        concurrency.granted(run)
                 if len(candidates) < wanted:
                     break
             self._install(holder, granted, at_ms, version)
@@ -116,31 +129,32 @@ class Batches(Leasing):
             Run.unguarded.using(self.using)
             .select_for_update(no_key=True, skip_locked=skips_locked_rows(self.using))
             .filter(
+                Q(concurrency_key="") | ~Q(concurrency_key__in=FULL_KEYS),
                 claim_host_id__isnull=True,
                 status__in=CLAIMABLE_STATUSES,
                 available_at_ms__lte=now_ms,
                 **{f"{column}__in": few for column, few in names.items() if few is not None},
             )
-            .order_by(F("priority").desc(), "available_at_ms", "run_id")
+            .order_by("claim_order_ms", "available_at_ms", "run_id")
         )
 
     def _grant(
         self, operation: str, run: Run, owner: OwnerId, now_ms: int
-    ) -> list[tuple[LockedRun, RunRow, int]]:
-        """Ask the arbiter for one run; nothing when it refuses or the row cannot be read."""
+    ) -> tuple[LockedRun, RunRow, int] | None:
+        """Ask the arbiter for one run; None when it refuses or the row cannot be read."""
         try:
             row = decode_run(operation, run)
         except RunDecodeFailed:
             _log.warning("run row cannot be decoded; left alone", extra={"run_id": run.run_id})
-            return []
+            return None
         locked = locked_run({name: getattr(run, name) for name in LOCKED_COLUMNS})
         claimed = self._decide(locked, locked.lease, AskClaim(owner, now_ms))
         if not isinstance(claimed.answer, Granted):
-            return []
+            return None
         active = self._decide(locked, claimed.lease, AskActivate(owner, now_ms, now_ms))
         if not isinstance(active.answer, Granted):
-            return []
-        return [(locked, row, active.answer.fence)]
+            return None
+        return locked, row, active.answer.fence
 
     def _install(
         self,

@@ -41,6 +41,8 @@ class Reading(StoreCore):
         priority: int = 0,
         available_at_ms: int | None = None,
         deadline_at_ms: int | None = None,
+        concurrency_key: str = "",
+        concurrency_limit: int = 1,
     ) -> None:
         """
         Insert a pending run. Spec: run-store 4.3 create.
@@ -57,6 +59,10 @@ class Reading(StoreCore):
             available_at_ms: ``claim_many`` leaves the run alone until then; by default now.
             deadline_at_ms: Supervisors fail the run if it is not settled by then; it is
                 claimable from then on whatever ``available_at_ms`` says.
+            concurrency_key: ``claim_many`` leaves the run alone while as many runs with this
+                key are running or claimed as ``concurrency_limit`` says; empty for no such
+                limit; at most 512 bytes.
+            concurrency_limit: 1 or more; each run's own, and the same for all of a key.
 
         Raises:
             InvalidRun: an argument breaks the contract; nothing was written.
@@ -77,6 +83,10 @@ class Reading(StoreCore):
             "queue": arguments.indexed_text(operation, queue, "queue"),
             "priority": arguments.priority(operation, priority),
             "deadline_at_ms": deadline,
+            "concurrency_key": arguments.indexed_label(
+                operation, concurrency_key, "concurrency_key"
+            ),
+            "concurrency_limit": arguments.concurrency_limit(operation, concurrency_limit),
         }
         state = arguments.state(
             operation,

@@ -55,6 +55,20 @@ def test_the_highest_priority_and_then_the_longest_due_come_first(world: World):
     assert ids(world.store.claim_many(A, 9)) == ["b", "late", "low"]
 
 
+def test_a_step_of_priority_is_worth_a_minute_of_waiting(world: World):
+    world.clock.set(1_000_000)
+    world.pending("urgent", priority=3, available_at_ms=900_000)
+    world.pending("older", available_at_ms=720_000 - 1)
+    world.pending("younger", available_at_ms=720_000 + 1)
+    assert ids(world.store.claim_many(A, 9)) == ["older", "urgent", "younger"]
+
+
+@pytest.mark.parametrize("priority", [2**31 - 1, -(2**31)])
+def test_the_extremes_of_priority_can_be_claimed(world: World, priority):
+    world.pending("x", priority=priority)
+    assert ids(world.store.claim_many(A, 9)) == ["x"]
+
+
 def test_ties_are_broken_in_byte_order(world: World):
     for run_id in ("b", "B", "é", "a"):
         world.pending(run_id)

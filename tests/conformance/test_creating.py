@@ -31,6 +31,7 @@ def test_a_created_run_reads_back_in_every_field(store):
         queue="default",
         priority=0,
         concurrency_key="",
+        concurrency_limit=1,
         available_at_ms=0,
         deadline_at_ms=None,
         code_version="",

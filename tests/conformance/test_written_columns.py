@@ -26,6 +26,7 @@ DECORATION = {
     "queue": "slow",
     "priority": 3,
     "concurrency_key": "k",
+    "concurrency_limit": 2,
     "deadline_at_ms": 77_000,
     "code_version": "v1",
     "state_version": 4,
@@ -41,6 +42,10 @@ DECORATION = {
     "waiting_request": "{}",
     "journal_seq": 6,
 }
+
+
+# The database's own doing.
+DERIVED = {"revision", "revision_xid", "claim_order_ms"}
 
 
 @pytest.fixture
@@ -72,11 +77,9 @@ def written(world: World) -> Callable[..., dict[str, Any]]:
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """What an operation wrote: the stamp is the database's doing."""
+    """What an operation wrote."""
     return {
-        name: after[name]
-        for name in after
-        if after[name] != before[name] and name not in {"revision", "revision_xid"}
+        name: after[name] for name in after if after[name] != before[name] and name not in DERIVED
     }
 
 

@@ -73,8 +73,9 @@ def test_a_group_heartbeat_scans_no_table_and_compares_no_two_runs(store):
 )
 def test_a_claim_sorts_nothing_however_many_runs_are_due(store, filters):
     plan = plan_of(lambda: store.claim_many(OWNER, 10, **filters), "SELECT")
-    assert "Sort" not in plan
-    assert "TEMP B-TREE" not in plan
+    # The keys of the live runs may be sorted: those are few.
+    assert "Sort Key: runstore_run." not in plan
+    assert "TEMP B-TREE FOR ORDER BY" not in plan
     assert "runstore_run_claimable" in plan
 
 

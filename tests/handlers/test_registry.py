@@ -3,8 +3,10 @@ import functools
 import pytest
 from asgiref.sync import async_to_sync
 
+from django_runstore import InvalidRun
 from django_runstore.handlers import InvalidHandler
 from django_runstore.handlers.registry import Handler, Registry, handler, registry
+from django_runstore.models import Run
 
 
 @pytest.fixture
@@ -149,3 +151,49 @@ def test_a_handler_keeps_its_limits(own_names):
     declared = handler("a", max_attempts=3, backoff=[10, 20], deadline_after_ms=5_000)(first)
     assert (declared.retries.max_attempts, declared.retries.backoff) == (3, [10, 20])
     assert declared.deadline_after_ms == 5_000
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("concurrency_key", None),
+        ("concurrency_key", 7),
+        ("concurrency_key", "a\0"),
+        ("concurrency_limit", 0),
+        ("concurrency_limit", "2"),
+    ],
+)
+def test_a_concurrency_limit_is_checked_when_it_is_declared(field, value):
+    with pytest.raises(InvalidHandler) as caught:
+        handler("a", **{field: value})
+    assert caught.value.detail["field"] == field
+
+
+class TestConcurrencyKeys:
+    @pytest.fixture
+    def stored(self, own_names, db):
+        def submit(declared, **options):
+            row = declared.submit({"customer": "7"}, **options).row
+            return row.concurrency_key, row.concurrency_limit
+
+        return submit
+
+    def test_a_run_has_none_unless_its_handler_names_one(self, stored):
+        assert stored(handler("a")(first)) == ("", 1)
+
+    def test_a_key_may_be_a_text_or_come_from_the_state(self, stored):
+        assert stored(handler("a", concurrency_key="all", concurrency_limit=3)(first)) == ("all", 3)
+        by_state = handler("b", concurrency_key=lambda state: f"c-{state['customer']}")(second)
+        assert stored(by_state) == ("c-7", 1)
+
+    def test_a_submission_may_say_otherwise(self, stored):
+        declared = handler("a", concurrency_key="all", concurrency_limit=3)(first)
+        assert stored(declared, concurrency_key="own", concurrency_limit=2) == ("own", 2)
+        assert stored(declared, concurrency_key="") == ("", 3)
+
+    def test_a_function_that_gives_no_text_is_refused_and_nothing_stored(self, stored):
+        declared = handler("a", concurrency_key=lambda state: state.get("nothing"))(first)
+        with pytest.raises(InvalidRun) as caught:
+            stored(declared)
+        assert caught.value.detail["field"] == "concurrency_key"
+        assert not Run.objects.exists()

@@ -54,7 +54,12 @@ class RunFields(ReadOnlyAdmin[Run]):
     @admin.display(description=_("concurrency key"))
     def whole_concurrency_key(self, run: Run) -> str:
         """Show all of a name that others chose."""
-        return shown_text(run.concurrency_key) or "-"
+        if not run.concurrency_key:
+            return "-"
+        return gettext("%(key)s (at most %(limit)d at once)") % {
+            "key": shown_text(run.concurrency_key),
+            "limit": run.concurrency_limit,
+        }
 
     @admin.display(description=_("code version"))
     def whole_code_version(self, run: Run) -> str:

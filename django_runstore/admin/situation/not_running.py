@@ -14,10 +14,10 @@ from django_runstore.admin.wording import (
     moment,
     shown_text,
 )
+from django_runstore.db.concurrency import live_runs
 from django_runstore.handlers import registry
-from django_runstore.models import Run, SupervisorProcess
+from django_runstore.models import SupervisorProcess
 from django_runstore.owners import OwnerId
-from django_runstore.states import RunStatus
 from django_runstore.supervision.presence import silent_before_ms
 
 OVERDUE_AFTER_MS: Final = 60_000
@@ -97,15 +97,19 @@ def _due(look: Look, due_at_ms: int) -> Situation:
             "supervisor whose code has it takes the run."
         )
         return Situation(SituationKind.HANDLER_MISSING, (said % values,), needs_attention=overdue)
-    if run.concurrency_key and (number := _sharing(look)):
+    if run.concurrency_key and (number := _sharing(look)) >= run.concurrency_limit:
         said = ngettext(
-            "Due for %(waited)s; %(number)d running run has the concurrency key “%(key)s” too, "
-            "and its limit may hold this one back.",
-            "Due for %(waited)s; %(number)d running runs have the concurrency key “%(key)s” too, "
-            "and their limit may hold this one back.",
+            "Due for %(waited)s and held back by its concurrency limit: %(number)d run with the "
+            "key “%(key)s” is live, and %(limit)d may be.",
+            "Due for %(waited)s and held back by its concurrency limit: %(number)d runs with the "
+            "key “%(key)s” are live, and %(limit)d may be.",
             number,
         )
-        more = {"number": number, "key": shown_text(run.concurrency_key)}
+        more = {
+            "number": number,
+            "key": shown_text(run.concurrency_key),
+            "limit": run.concurrency_limit,
+        }
         return Situation(SituationKind.CONCURRENCY_LIMIT, (said % (values | more),))
     sentences = [_("Waiting for a worker of queue “%(queue)s”, due for %(waited)s.") % values]
     if overdue:
@@ -114,11 +118,9 @@ def _due(look: Look, due_at_ms: int) -> Situation:
 
 
 def _sharing(look: Look) -> int:
-    """Count the running runs with the same concurrency key, up to a number."""
-    running = Run.objects.using(look.using).filter(
-        status=RunStatus.RUNNING, concurrency_key=look.run.concurrency_key
-    )
-    return running[:_MOST_COUNTED].count()
+    """Count the live runs with the same concurrency key."""
+    key = look.run.concurrency_key
+    return live_runs(look.using, [key]).get(key, 0)
 
 
 def _supervisors_in_words(look: Look) -> str:

@@ -93,13 +93,13 @@ class TestNotRunning:
 
     def test_a_run_whose_concurrency_key_is_in_use_says_by_how_many(self, tell, make):
         waiting = make(handler="known")
-        set_columns(waiting, concurrency_key="tenant-7")
-        assert tell(waiting)[0] == "waiting_for_worker"
+        set_columns(waiting, concurrency_key="tenant-7", concurrency_limit=2)
         for _ in range(2):
+            assert tell(waiting)[0] == "waiting_for_worker"
             set_columns(make(running=True), concurrency_key="tenant-7")
         kind, words, _ = tell(waiting)
         assert kind == "concurrency_limit"
-        assert "2 running runs have the concurrency key “tenant-7” too" in words
+        assert "2 runs with the key “tenant-7” are live, and 2 may be" in words
 
     def test_a_due_run_waits_for_a_worker_of_its_queue(self, tell, make, clock):
         run = make(handler="known", queue="slow")
