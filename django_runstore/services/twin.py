@@ -54,8 +54,9 @@ def joins_a_block(using: str) -> bool:
     if not connections[using].in_atomic_block:
         return False
     try:
-        # Django's own rule for durable blocks, with its exemption for TestCase.
-        with transaction.atomic(using=using, durable=True):
+        # Django's own rule for durable blocks, with its exemption for TestCase. Without a
+        # savepoint, which would be a statement, and fail untyped where the database is away.
+        with transaction.atomic(using=using, savepoint=False, durable=True):
             pass
     except RuntimeError:
         return True

@@ -7,6 +7,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.db import transaction
 
 from django_runstore.models import JournalEntry, Run
+from django_runstore.services.twin import joins_a_block
 from tests.conformance.calls import CALLS, SINGLE
 from tests.conformance.test_metrics import UNCOUNTED
 from tests.conformance.world import A, P, World
@@ -117,3 +118,21 @@ def test_twins_side_by_side_keep_their_notes_apart(recorder):
     told = {span.attributes["run_id"] for span in recorder.spans}
     assert told == {"run-0", "run-1", "run-2"}
     assert recorder.heartbeats() == {"not_found": 3}
+
+
+def test_whether_a_block_is_open_is_known_without_asking_the_database(
+    db, django_assert_num_queries
+):
+    with django_assert_num_queries(0):
+        assert not joins_a_block("default")
+    with transaction.atomic(), django_assert_num_queries(0):
+        assert joins_a_block("default")
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_asking_for_an_open_block_leaves_it_as_it_is(db, is_broken):
+    with transaction.atomic():
+        transaction.set_rollback(is_broken)
+        assert joins_a_block("default")
+        assert transaction.get_rollback() == is_broken
+        transaction.set_rollback(True)
