@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from django_runstore.handlers.execution import Interrupted
-from django_runstore.supervision.endings import NOT_STARTED, WorkerLost
+from django_runstore.supervision.endings import DEADLINE_PASSED, NOT_STARTED, WorkerLost
 
 if TYPE_CHECKING:
     from django_runstore.snapshots import RunRow
@@ -95,6 +95,13 @@ class Execution:
         if self.stopping is not None and self.is_stopped_by_us:
             return Interrupted(self.stopping.reason)
         return WorkerLost() if self.is_started else Interrupted(NOT_STARTED)
+
+
+def reason_to_stay_out(run: RunRow, *, is_past_deadline: bool) -> str | None:
+    """Say why nobody needs to enter a run that was just claimed; None when it is to begin."""
+    if run.cancel_requested_at_ms is not None:
+        return CANCELLED
+    return DEADLINE_PASSED if is_past_deadline else None
 
 
 def deadline_of(run: RunRow, confirmed_at_ms: float) -> float:

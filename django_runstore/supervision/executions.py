@@ -18,13 +18,13 @@ from django_runstore.supervision.endings import (
     outcome_of,
 )
 from django_runstore.supervision.execution import (
-    CANCELLED,
     FENCE_LOST,
     KILL_AFTER_MS,
     LEASE_LAPSED,
     Execution,
     Stopping,
     deadline_of,
+    reason_to_stay_out,
 )
 from django_runstore.supervision.protocol import (
     Finished,
@@ -119,12 +119,10 @@ class Executions:
         )
         self._running[execution.key] = execution
         self.keeper.hold(run.run_id, claimed.fence, place.number, confirmed_at_ms=confirmed_at_ms)
-        if run.cancel_requested_at_ms is not None:
-            # Nobody needs to enter a run that is to stop before it begins.
-            self._end(execution, Ending(*execution.key, Interrupted(CANCELLED)))
-            return
-        if execution.deadline_at_ms <= self.read_ms():
-            self._end(execution, Ending(*execution.key, Interrupted(DEADLINE_PASSED)))
+        is_past_deadline = execution.deadline_at_ms <= self.read_ms()
+        reason = reason_to_stay_out(run, is_past_deadline=is_past_deadline)
+        if reason is not None:
+            self._end(execution, Ending(*execution.key, Interrupted(reason)))
             return
         logger.info(
             "run %s: %s executes %s under fence %d",

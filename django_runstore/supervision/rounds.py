@@ -12,8 +12,8 @@ from django_runstore.clocks import boottime_ms
 from django_runstore.db.boundary import drop_lost_connection
 from django_runstore.display_text import printable
 from django_runstore.errors import RunStoreError
-from django_runstore.handlers import registry
 from django_runstore.handlers.execution import Interrupted
+from django_runstore.supervision.claims import claim_due
 from django_runstore.supervision.endings import UNANSWERED, Ending
 from django_runstore.supervision.execution import CANCELLED, KILL_AFTER_MS
 from django_runstore.supervision.owned_rows import cancel_requests, strays
@@ -107,12 +107,7 @@ class Rounds:
             return
         asked_at_ms = boottime_ms()
         try:
-            claimed = self._store.claim_many(
-                self._owner,
-                len(places),
-                queues=self._queues,
-                handlers=tuple(sorted(registry.names())),
-            )
+            claimed = claim_due(self._store, self._owner, len(places), self._queues)
         except _DATABASE_ERRORS as error:
             self._failed("claiming", error)
             return
