@@ -12,7 +12,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
@@ -99,7 +100,26 @@ def clock_for(using: str) -> Clock:
         clock = _clocks.get(using)
         if clock is None:
             clock = _clocks[using] = _make_clock(using)
+        for disguise in _disguises:
+            clock = disguise(clock)
         return clock
+
+
+@contextmanager
+def disguised_clocks(disguise: Callable[[Clock], Clock]) -> Iterator[None]:
+    """
+    Inside the block, have ``clock_for()`` answer with ``disguise(clock)``; for tests.
+
+    It stays in place while settings are overridden inside the block, and costs a running
+    system nothing.
+    """
+    with _clocks_lock:
+        _disguises.append(disguise)
+    try:
+        yield
+    finally:
+        with _clocks_lock:
+            _disguises.remove(disguise)
 
 
 def takeovers_blocked(clock: Clock) -> bool:
@@ -277,6 +297,7 @@ def _boottime_reader() -> Callable[[], float]:
 _read_boottime: Final = _boottime_reader()
 _clocks: Final[dict[str, Clock]] = {}
 _clocks_lock: Final = threading.Lock()
+_disguises: Final[list[Callable[[Clock], Clock]]] = []
 
 
 def _make_clock(using: str) -> Clock:

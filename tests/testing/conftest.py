@@ -1,0 +1,24 @@
+"""The two kinds of test cases that Django has, and handlers that a test declares for itself."""
+
+import pytest
+
+from django_runstore.handlers.registry import handler, registry
+from django_runstore.testing.pytest_plugin import runstore_clock, runstore_runner  # noqa: F401
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("TestCase", marks=pytest.mark.django_db),
+        pytest.param("TransactionTestCase", marks=pytest.mark.django_db(transaction=True)),
+    ]
+)
+def either_case(request, db):
+    """Run the test inside the transaction of a ``TestCase``, and then without one."""
+    return request.param
+
+
+@pytest.fixture
+def declare(monkeypatch):
+    """Declare handlers that are gone after the test."""
+    monkeypatch.setattr(registry, "_handlers", dict(registry._handlers))
+    return lambda name, function, **options: handler(name, **options)(function)
