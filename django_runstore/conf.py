@@ -21,6 +21,8 @@ from django_runstore.durations import LeaseDurations
 
 SETTING: Final = "RUNSTORE"
 
+_LONGEST_TEXT: Final = 200
+
 
 def default_runtime_dir() -> Path:
     """Name the folder for lock files: one per user, so that nobody else can write there."""
@@ -58,6 +60,9 @@ class RunstoreSettings:
 
     exporters: tuple[str, ...] = ()
     """EXPORTERS: dotted paths of the classes that metrics and spans go to; none by default."""
+
+    code_version: str = ""
+    """CODE_VERSION: name of this release, such as a commit; recorded on the runs that it claims."""
 
     redactor: str = "django_runstore.redaction.redact"
     """REDACTOR: dotted path of the function that keeps credentials out of the journal."""
@@ -181,6 +186,14 @@ def _dotted_path(value: object) -> str:
     return value
 
 
+def _short_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    if len(value) > _LONGEST_TEXT or not value.isprintable():
+        raise ValueError
+    return value
+
+
 def _dotted_path_or_none(value: object) -> str | None:
     return None if value is None else _dotted_path(value)
 
@@ -220,6 +233,7 @@ _KEYS: Final[Mapping[str, _Key]] = {
     "MAX_RECOVERIES": _Key("max_recoveries", "a whole number, 0 or more", _not_negative),
     "RUNTIME_DIR": _Key("runtime_dir", "an absolute path", _absolute_path),
     "EXPORTERS": _Key("exporters", "a list of dotted paths", _dotted_paths),
+    "CODE_VERSION": _Key("code_version", "a text of at most 200 characters", _short_text),
     "REDACTOR": _Key("redactor", "a dotted path", _dotted_path),
     "ADMIN_SHOWS_STATE": _Key("admin_shows_state", "True or False", _truth),
     "ADMIN_QUIET_AFTER_MS": _Key("admin_quiet_after_ms", "whole milliseconds above 0", _positive),

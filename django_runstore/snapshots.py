@@ -191,6 +191,8 @@ class OwnedTransition:
             somebody wakes it, omitted for now.
         counts_failure: Add one to ``failure_count``.
         counts_recovery: Add one to ``recovery_count`` (a worker or host was lost).
+        waiting: What the run waits for from now on, as ``park`` records it; ``None`` leaves
+            an earlier wait as it is.
         note: Appended to the run's own stream in the same transaction.
     """
 
@@ -205,3 +207,4 @@ class OwnedTransition:
     counts_failure: bool = False
     counts_recovery: bool = False
     note: RunNote | None = None
+    waiting: Waiting | None = None

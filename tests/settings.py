@@ -16,6 +16,7 @@ RUNSTORE = {
     },
     "POLL_INTERVAL_MS": 100,
     "STOP_GRACE_MS": 1_000,
+    "CODE_VERSION": os.environ.get("RUNSTORE_TEST_CODE_VERSION", ""),
     "RUNTIME_DIR": os.environ.get("RUNSTORE_TEST_RUNTIME_DIR", "/tmp/runstore-tests"),  # noqa: S108 - private to its user
 }
 

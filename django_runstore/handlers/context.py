@@ -64,6 +64,11 @@ class RunContext:
         return self._fence
 
     @property
+    def state_version(self) -> int:
+        """Which shape the state had when this execution began; 0 when nobody has said."""
+        return self._row.state_version
+
+    @property
     def cancel_requested(self) -> bool:
         """
         Whether somebody asked the run to stop.
@@ -121,6 +126,12 @@ class RunContext:
         text = encode_value("save", "state", state)
         self._advance(state_json=text)
         self.state = parse_json_text(text)
+
+    def store_upgraded(self, state_json: str, state_version: int) -> None:
+        """Replace the stored state by what ``upgrade`` made of it; not for handlers."""
+        self.check()
+        self._advance(state_json=state_json, state_version=state_version)
+        self.state = parse_json_text(state_json)
 
     def progress(self, fraction: float | None, message: str = "") -> None:
         """
@@ -208,7 +219,13 @@ class RunContext:
         except FenceLostError:
             raise RunInterrupted("fence_lost") from None
 
-    def _advance(self, *, state_json: str | None = None, progress_json: str | None = None) -> None:
+    def _advance(
+        self,
+        *,
+        state_json: str | None = None,
+        state_version: int | None = None,
+        progress_json: str | None = None,
+    ) -> None:
         """
         Write under the fence that the work moved.
 
@@ -221,6 +238,7 @@ class RunContext:
             fence=self._fence,
             progress_json=progress_json,
             state_json=state_json,
+            state_version=state_version,
         )
         match outcome:
             case Updated():

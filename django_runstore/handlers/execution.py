@@ -9,6 +9,7 @@ from django_runstore.handlers.errors import InvalidValue
 from django_runstore.handlers.interruption import interruption_of
 from django_runstore.handlers.registry import Handler
 from django_runstore.handlers.retrying import NonRetryableError
+from django_runstore.handlers.upgrading import UpgradeFailedError, upgrade_state
 from django_runstore.handlers.values import encode_value
 
 
@@ -26,10 +27,13 @@ class Failed:
 
     Attributes:
         is_final: Whether it would end the same way each time, so that nothing is retried.
+        is_unreadable: Whether the handler was not even entered, since the state of an older
+            release could not be upgraded: what is at fault is the code, not the run.
     """
 
     error_json: str = field(repr=False)
     is_final: bool = False
+    is_unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,8 @@ def execute(handler: Handler, context: RunContext) -> Outcome:
     Returns:
         ``Completed``: with what the handler returned.
         ``Failed``: the handler raised, whatever it was (``sys.exit()`` ends the run and not
-            its worker), or returned what cannot be stored.
+            its worker), or returned what cannot be stored; or its ``upgrade`` did, in which
+            case it was not entered.
         ``Interrupted``: it left because it was told to, or because a save failed while the
             database was away; the run can go on from its last save.
 
@@ -57,9 +62,12 @@ def execute(handler: Handler, context: RunContext) -> Outcome:
         KeyboardInterrupt: a person wants this process to end, not this run.
     """
     try:
+        upgrade_state(handler, context)
         result = handler.function(context)
     except KeyboardInterrupt:
         raise
+    except UpgradeFailedError as error:
+        return Failed(describe_error(error.__cause__ or error), is_unreadable=True)
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
         return _outcome_of(error)
     try:

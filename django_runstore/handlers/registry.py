@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from django_runstore.durable import durable_text
-from django_runstore.durable.integers import exact_integer
+from django_runstore.durable.integers import exact_integer, safe_integer
 from django_runstore.handlers.errors import InvalidHandler
 from django_runstore.handlers.handle import RunHandle
 from django_runstore.handlers.retrying import (
@@ -18,6 +18,7 @@ from django_runstore.handlers.retrying import (
     is_backoff,
 )
 from django_runstore.handlers.submission import submit
+from django_runstore.handlers.upgrading import Upgrade
 
 if TYPE_CHECKING:
     from django_runstore.handlers.context import RunContext
@@ -42,6 +43,8 @@ class Handler:
         deadline_after_ms: How long after its submission a run fails if it is not settled.
         concurrency_key: Of its runs, or a function that gives it from the state.
         concurrency_limit: How many runs of one key may be executed at once.
+        state_version: Of the states that it reads and writes.
+        upgrade: Brings an older state into this version.
     """
 
     name: str
@@ -52,6 +55,8 @@ class Handler:
     deadline_after_ms: int | None = None
     concurrency_key: ConcurrencyKey = ""
     concurrency_limit: int = 1
+    state_version: int = 1
+    upgrade: Upgrade | None = None
 
     def __call__(self, run: "RunContext") -> Any:  # noqa: ANN401 - any JSON value
         """Call the function."""
@@ -110,6 +115,7 @@ class Handler:
             concurrency_limit=self.concurrency_limit
             if concurrency_limit is None
             else concurrency_limit,
+            state_version=self.state_version,
             parent_run_id=parent_run_id,
             using=using,
         )
@@ -146,6 +152,10 @@ class Registry:
         """Give the names of all handlers that this process knows."""
         return frozenset(self._handlers)
 
+    def state_versions(self) -> dict[str, int]:
+        """Give for each handler that this process knows the newest state that it reads."""
+        return {name: known.state_version for name, known in list(self._handlers.items())}
+
 
 registry: Final = Registry()
 
@@ -160,6 +170,8 @@ def handler(
     deadline_after_ms: int | None = None,
     concurrency_key: ConcurrencyKey = "",
     concurrency_limit: int = 1,
+    state_version: int = 1,
+    upgrade: Upgrade | None = None,
 ) -> Callable[[HandlerFunction], Handler]:
     """
     Declare a function as the handler of runs called ``name``.
@@ -189,6 +201,11 @@ def handler(
             the most, wherever their supervisors are. A text, or a function that gives one from
             the submitted state; empty for no such limit.
         concurrency_limit: 1 or more.
+        state_version: 1 or more; raise it when the shape of the state changes. Runs whose
+            state is of a newer version are left for a newer release.
+        upgrade: From version 2 on: ``upgrade(state, version)`` returns a state of an older
+            version in this one. It is called before the handler, and its result is stored.
+            A run whose upgrade raises is parked with the error.
 
     Raises:
         InvalidHandler: the name or the queue is not durable text, the name is taken, a number
@@ -218,11 +235,25 @@ def handler(
     most_at_once = exact_integer(concurrency_limit)
     if most_at_once is None or most_at_once < 1:
         _refuse("concurrency_limit must be a positive integer", "concurrency_limit")
+    version = safe_integer(state_version)
+    if version is None or version < 1:
+        _refuse("state_version must be a positive integer", "state_version")
+    if (version > 1) != callable(upgrade):
+        _refuse("upgrade must be a function from state_version 2 on, and none before", "upgrade")
 
     def declare(function: HandlerFunction) -> Handler:
         _check_function(function)
         declared = Handler(
-            exact, function, goes_to, rank, retries, patience_ms, concurrency_key, most_at_once
+            exact,
+            function,
+            goes_to,
+            rank,
+            retries,
+            patience_ms,
+            concurrency_key,
+            most_at_once,
+            version,
+            upgrade,
         )
         registry.add(declared)
         return declared

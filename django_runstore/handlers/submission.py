@@ -28,6 +28,7 @@ def submit(
     deadline_after_ms: int | None,
     concurrency_key: str,
     concurrency_limit: int,
+    state_version: int,
     parent_run_id: str | None,
     using: str | None,
 ) -> RunHandle:
@@ -49,6 +50,7 @@ def submit(
             deadline_at_ms=deadline_at_ms,
             concurrency_key=concurrency_key,
             concurrency_limit=concurrency_limit,
+            state_version=state_version,
             parent_run_id=parent_run_id,
         )
     except RunConstraint as error:

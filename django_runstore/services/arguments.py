@@ -72,7 +72,7 @@ def indexed_label(operation: str, value: object, field: str) -> str:
 
 
 def timestamp(operation: str, value: object, field: str = "now_ms") -> int:
-    """Admit milliseconds since the epoch."""
+    """Admit milliseconds since the epoch, or a number with the same range."""
     admitted = safe_integer(value)
     if admitted is None:
         refuse(operation, field, _TIMESTAMP)

@@ -32,8 +32,8 @@ from django_runstore.services.concurrency import Concurrency
 from django_runstore.services.facts import Fact
 from django_runstore.services.leasing import Leasing
 from django_runstore.services.locked_run import LOCKED_COLUMNS, LockedRun, locked_run
-from django_runstore.services.parking import NOT_WAITING
 from django_runstore.services.twin import twin
+from django_runstore.services.waits import NOT_WAITING
 from django_runstore.snapshots import ClaimedRun, RunRow
 from django_runstore.states import CLAIMABLE_STATUSES, RunStatus
 
@@ -60,7 +60,7 @@ class Batches(Leasing):
         limit: int,
         *,
         queues: Sequence[str] | None = None,
-        handlers: Sequence[str] | None = None,
+        handlers: Sequence[str] | dict[str, int] | None = None,
         now_ms: int | None = None,
         code_version: str = "",
     ) -> tuple[ClaimedRun, ...]:
@@ -78,7 +78,9 @@ class Batches(Leasing):
             limit: 1 to 1,000.
             queues: Only these queues; ``None`` for all.
             handlers: Only runs of these handlers; ``None`` for all. A run whose handler
-                nobody here knows stays untouched for a process that knows it.
+                nobody here knows stays untouched for a process that knows it. Given as a
+                dict, it names for each handler the newest state version that it reads, and
+                runs with a newer state stay untouched as well.
             code_version: Recorded on the claimed runs, to tell old code from new.
 
         Returns:
@@ -87,17 +89,15 @@ class Batches(Leasing):
         operation = "claim_many"
         holder = arguments.owner(operation, owner)
         most = arguments.limit(operation, limit, LARGEST_CLAIM)
-        names = {
-            "queue": arguments.texts(operation, queues, "queues"),
-            "handler": arguments.texts(operation, handlers, "handlers"),
-        }
+        served = arguments.texts(operation, queues, "queues")
+        readable = _readable_by(operation, handlers)
         reading = self._reading(operation, now_ms, {})
         version = arguments.label(operation, code_version, "code_version")
         door.note(owner_host_id=holder.host_id)
 
         def body() -> tuple[ClaimedRun, ...]:
             at_ms = reading()
-            due, refused = self._due(names, at_ms), set[str]()
+            due, refused = self._due(served, readable, at_ms), set[str]()
             concurrency = Concurrency(self.using)
             granted: list[tuple[LockedRun, RunRow, int]] = []
             while (wanted := most - len(granted)) > 0:
@@ -123,17 +123,19 @@ class Batches(Leasing):
 
         return self._write(operation, body)
 
-    def _due(self, names: Mapping[str, tuple[str, ...] | None], now_ms: int) -> Any:  # noqa: ANN401 - an unguarded queryset
+    def _due(self, queues: tuple[str, ...] | None, readable: Q, now_ms: int) -> Any:  # noqa: ANN401 - an unguarded queryset
         """Lock what is due, in the order it is to be taken."""
+        served = Q() if queues is None else Q(queue__in=queues)
         return (
             Run.unguarded.using(self.using)
             .select_for_update(no_key=True, skip_locked=skips_locked_rows(self.using))
             .filter(
+                served,
+                readable,
                 Q(concurrency_key="") | ~Q(concurrency_key__in=FULL_KEYS),
                 claim_host_id__isnull=True,
                 status__in=CLAIMABLE_STATUSES,
                 available_at_ms__lte=now_ms,
-                **{f"{column}__in": few for column, few in names.items() if few is not None},
             )
             .order_by("claim_order_ms", "available_at_ms", "run_id")
         )
@@ -240,6 +242,22 @@ class Batches(Leasing):
 
     aclaim_many = twin(claim_many)
     aheartbeat_many = twin(heartbeat_many)
+
+
+def _readable_by(operation: str, handlers: object) -> Q:
+    """Admit the handlers of a claim: which runs can be executed at all."""
+    # Compared by identity, as in arguments: iterating anything else runs its code.
+    if type(handlers) is not dict:
+        names = arguments.texts(operation, handlers, "handlers")
+        return Q() if names is None else Q(handler__in=names)
+    by_version: dict[int, list[str]] = {}
+    for name in arguments.texts(operation, list(handlers), "handlers") or ():
+        version = arguments.timestamp(operation, handlers[name], "handlers")
+        by_version.setdefault(version, []).append(name)
+    readable = Q(pk__in=())
+    for version, names_of_it in sorted(by_version.items()):
+        readable |= Q(handler__in=names_of_it, state_version__lte=version)
+    return readable
 
 
 def _pairs(operation: str, value: object) -> list[tuple[str, int]]:

@@ -110,6 +110,7 @@ class Leasing(StoreCore):
         fence: int | None,
         progress_json: str | None = None,
         state_json: str | None = None,
+        state_version: int | None = None,
         now_ms: int | None = None,
     ) -> HeartbeatOutcome:
         """
@@ -121,6 +122,7 @@ class Leasing(StoreCore):
         Args:
             progress_json: JSON text for people; ``None`` keeps what is there.
             state_json: JSON text that replaces the state; ``None`` keeps it.
+            state_version: Which shape the state has from now on; ``None`` keeps it.
 
         Returns:
             ``Updated``, ``FenceLost`` or ``NotFound``, as ``heartbeat``.
@@ -137,6 +139,10 @@ class Leasing(StoreCore):
             )
         if state_json is not None:
             changes["state_json"] = arguments.state(operation, state_json, {"run_id": identifier})
+        if state_version is not None:
+            changes["state_version"] = arguments.timestamp(
+                operation, state_version, "state_version"
+            )
         door.note(run_id=identifier, owner_host_id=holder.host_id)
 
         def body() -> HeartbeatOutcome:

@@ -1,7 +1,6 @@
 """Say what a run waits for, and wake it. Spec: run-store 12, departure D9."""
 
 import logging
-from collections.abc import Mapping
 from typing import Any, Final
 
 from django.db.models import F, Value
@@ -26,6 +25,7 @@ from django_runstore.rows import decode_waiting
 from django_runstore.services import arguments, door
 from django_runstore.services.core import StoreCore
 from django_runstore.services.twin import twin
+from django_runstore.services.waits import NOT_WAITING, waiting_columns
 from django_runstore.snapshots import Waiting, WaitingRun
 from django_runstore.states import RunStatus, is_terminal_run_status
 
@@ -33,12 +33,6 @@ _log = logging.getLogger("django_runstore.services")
 
 LARGEST_LIST: Final = 1_000
 
-NOT_WAITING: Final[Mapping[str, Any]] = {
-    "waiting_reason": None,
-    "waiting_wake_at_ms": None,
-    "waiting_token": None,
-    "waiting_request": None,
-}
 _WAITING_COLUMNS: Final = tuple(NOT_WAITING)
 
 
@@ -84,7 +78,7 @@ class Parking(StoreCore):
         """
         operation = "park"
         identifier = arguments.text(operation, run_id)
-        columns = _admit(operation, waiting)
+        columns = waiting_columns(operation, waiting)
         holder = arguments.owner(operation, owner)
         grant = arguments.fence(operation, fence)
         door.note(run_id=identifier, owner_host_id=holder.host_id)
@@ -202,28 +196,6 @@ class Parking(StoreCore):
     awake = twin(wake)
     awaiting = twin(waiting)
     awaiting_runs = twin(waiting_runs)
-
-
-def _admit(operation: str, wait: object) -> dict[str, Any]:
-    """Check a wait and spell it as columns, all four of them."""
-    reason, wake_at_ms, token, request_json = arguments.fields(
-        operation,
-        wait,
-        Waiting,
-        "waiting",
-        "must be an inert waiting record",
-        ("reason", "wake_at_ms", "token", "request_json"),
-    )
-    return {
-        "waiting_reason": arguments.indexed_text(operation, reason, "waiting.reason"),
-        "waiting_wake_at_ms": arguments.optional_timestamp(
-            operation, wake_at_ms, "waiting.wake_at_ms"
-        ),
-        "waiting_token": (
-            None if token is None else arguments.text(operation, token, "waiting.token")
-        ),
-        "waiting_request": arguments.optional_json(operation, request_json, "waiting.request_json"),
-    }
 
 
 def _readable(operation: str, rows: Any, most: int) -> tuple[WaitingRun, ...]:  # noqa: ANN401 - a queryset of mappings

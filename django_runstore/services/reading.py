@@ -43,6 +43,7 @@ class Reading(StoreCore):
         deadline_at_ms: int | None = None,
         concurrency_key: str = "",
         concurrency_limit: int = 1,
+        state_version: int = 0,
     ) -> None:
         """
         Insert a pending run. Spec: run-store 4.3 create.
@@ -63,6 +64,7 @@ class Reading(StoreCore):
                 key are running or claimed as ``concurrency_limit`` says; empty for no such
                 limit; at most 512 bytes.
             concurrency_limit: 1 or more; each run's own, and the same for all of a key.
+            state_version: Which shape the state has, for the handler; 0 for none of them.
 
         Raises:
             InvalidRun: an argument breaks the contract; nothing was written.
@@ -86,6 +88,7 @@ class Reading(StoreCore):
             "concurrency_key": arguments.indexed_label(
                 operation, concurrency_key, "concurrency_key"
             ),
+            "state_version": arguments.timestamp(operation, state_version, "state_version"),
             "concurrency_limit": arguments.concurrency_limit(operation, concurrency_limit),
         }
         state = arguments.state(

@@ -27,6 +27,7 @@ from django_runstore.services.deadlines import due_by_deadline
 from django_runstore.services.facts import Fact, append_notes
 from django_runstore.services.locked_run import LockedRun
 from django_runstore.services.twin import twin
+from django_runstore.services.waits import waiting_columns
 from django_runstore.snapshots import OwnedTransition, RunNote, TransitionGuard
 from django_runstore.states import RunStatus, is_terminal_run_status
 from django_runstore.unset import UNSET, UnsetType
@@ -239,6 +240,8 @@ def _admit(operation: str, line: object) -> _Move:
         text = arguments.optional_json(operation, getattr(value, name), name)
         if text is not None:
             columns[name] = text
+    if value.waiting is not None:
+        columns |= waiting_columns(operation, value.waiting)
     fence = arguments.fence(operation, value.fence)
     if fence is None:
         arguments.refuse(operation, "fence", "must be given in a batch")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django_runstore import conf
 from django_runstore.handlers import registry
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def claim_due(
     store: RunStore, owner: OwnerId, limit: int, queues: Sequence[str] | None
 ) -> tuple[ClaimedRun, ...]:
     """
-    Own up to ``limit`` runs that are due, and leave those whose handler nobody here knows.
+    Own up to ``limit`` runs that are due, and leave those that no handler here can read.
 
     Args:
         queues: Only these queues; None for all.
@@ -26,4 +27,10 @@ def claim_due(
     Raises:
         RunPersistenceFailed: the database failed.
     """
-    return store.claim_many(owner, limit, queues=queues, handlers=tuple(sorted(registry.names())))
+    return store.claim_many(
+        owner,
+        limit,
+        queues=queues,
+        handlers=registry.state_versions(),
+        code_version=conf.current().code_version,
+    )

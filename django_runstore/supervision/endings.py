@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, assert_never
 
 from django_runstore.handlers.execution import Completed, Failed, Interrupted
-from django_runstore.snapshots import OwnedTransition, RunNote, TransitionGuard
+from django_runstore.snapshots import OwnedTransition, RunNote, TransitionGuard, Waiting
 from django_runstore.states import RunStatus
 from django_runstore.supervision.protocol import Finished
 from django_runstore.unset import UNSET
@@ -17,6 +17,7 @@ WORKER_LOST: Final = "runstore.worker.lost"
 PUT_BACK: Final = "runstore.run.put_back"
 RETRIED: Final = "runstore.run.retried"
 GIVEN_UP: Final = "runstore.run.given_up"
+PARKED: Final = "runstore.run.parked"
 
 UNKNOWN_HANDLER: Final = "unknown_handler"
 """The worker does not know the handler, though its supervisor does: code was replaced."""
@@ -32,6 +33,9 @@ NOT_STARTED: Final = "not_started"
 
 DEADLINE_PASSED: Final = "deadline_passed"
 """The run was not settled by its deadline."""
+
+UPGRADE: Final = "upgrade"
+"""What a run waits for whose state no code here can upgrade."""
 
 UNANSWERED: Final = "unanswered"
 """The run was claimed, and the answer of the database was lost."""
@@ -139,7 +143,7 @@ def outcome_of(finished: Finished) -> Outcome:
             return Completed(finished.text or "null")
         case "failed":
             text = finished.text or error_json("Unknown", "the worker gave no reason")
-            return Failed(text, finished.is_final)
+            return Failed(text, finished.is_final, finished.is_unreadable)
         case "interrupted":
             return Interrupted(finished.text or "stopping")
         case _ as unreachable:
@@ -151,8 +155,8 @@ def report_of(run_id: str, fence: int, outcome: Completed | Failed | Interrupted
     match outcome:
         case Completed(result_json):
             return Finished(run_id, fence, "completed", result_json)
-        case Failed(text, is_final):
-            return Finished(run_id, fence, "failed", text, is_final)
+        case Failed(text, is_final, is_unreadable):
+            return Finished(run_id, fence, "failed", text, is_final, is_unreadable)
         case Interrupted(reason):
             # A handler may raise the interruption itself, with whatever for a reason.
             return Finished(run_id, fence, "interrupted", str(reason))
@@ -175,6 +179,17 @@ def first_choice(
     match ending.outcome:
         case Completed(result_json):
             return _to(ending, RunStatus.COMPLETED, guard=_NO_REQUEST, result_json=result_json)
+        case Failed(text, is_unreadable=True):
+            # Not failed: the next release may read it, and then somebody wakes it.
+            return _to(
+                ending,
+                RunStatus.SUSPENDED,
+                guard=_NO_REQUEST,
+                error_json=text,
+                available_at_ms=None,
+                waiting=Waiting(UPGRADE),
+                note=RunNote(PARKED, {"reason": UPGRADE}),
+            )
         case Failed():
             return _after_failure(ending, ending.outcome, retries, now_ms)
         case Interrupted("cancelled"):
@@ -203,13 +218,13 @@ def second_choice(ending: Ending, now_ms: int) -> OwnedTransition:
         later = now_ms + RETRY_LATER_MS if ending.is_unasked else UNSET
         note = RunNote(PUT_BACK, {"reason": "cancelled", **_exit_payload(ending)})
         return _to(ending, RunStatus.SUSPENDED, available_at_ms=later, note=note)
-    error = ending.outcome.error_json if isinstance(ending.outcome, Failed) else None
+    failed = ending.outcome if isinstance(ending.outcome, Failed) else None
     return _to(
         ending,
         RunStatus.CANCELLED,
         guard=_A_REQUEST,
-        error_json=error,
-        counts_failure=error is not None,
+        error_json=None if failed is None else failed.error_json,
+        counts_failure=failed is not None and not failed.is_unreadable,
     )
 
 

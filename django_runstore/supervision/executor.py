@@ -149,9 +149,9 @@ class Executor:
         if row.owner != self._owner or row.owner_fence != ownership.fence:
             return Interrupted("fence_lost")
         handler = registry.get(row.handler)
-        if handler is None:
+        if handler is None or row.state_version > handler.state_version:
             logger.warning(
-                "run %s: this worker does not know its handler %s",
+                "run %s: this worker does not know its handler %s, or not in its version",
                 printable(ownership.run_id),
                 printable(row.handler),
             )

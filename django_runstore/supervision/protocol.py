@@ -134,7 +134,7 @@ class Finished:
     How the handler ended.
 
     ``text`` is the result as JSON, the error as JSON, or the reason of an interruption.
-    ``is_final`` goes with an error: nothing is to be retried.
+    ``is_final`` and ``is_unreadable`` go with an error, as in ``Failed``.
     """
 
     type: ClassVar[str] = "finished"
@@ -144,6 +144,7 @@ class Finished:
     kind: OutcomeKind
     text: str | None = field(default=None, repr=False)
     is_final: bool = False
+    is_unreadable: bool = False
 
 
 Command: TypeAlias = Hello | Start | Stop | Settled

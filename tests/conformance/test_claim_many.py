@@ -69,6 +69,32 @@ def test_the_extremes_of_priority_can_be_claimed(world: World, priority):
     assert ids(world.store.claim_many(A, 9)) == ["x"]
 
 
+@pytest.mark.parametrize(
+    ("readable", "taken"),
+    [
+        ({"a": 2, "b": 2}, ["a1", "a2", "b1"]),
+        ({"a": 1, "b": 3}, ["a1", "b1", "b3"]),
+        ({"a": 0}, []),
+        ({"c": 9}, []),
+        ({}, []),
+        (["a"], ["a1", "a2"]),
+        (None, ["a1", "a2", "b1", "b3"]),
+    ],
+    ids=str,
+)
+def test_a_run_whose_state_is_too_new_stays_for_whoever_can_read_it(world: World, readable, taken):
+    for name, version in (("a", 1), ("a", 2), ("b", 1), ("b", 3)):
+        world.pending(f"{name}{version}", handler=name, state_version=version)
+    assert ids(world.store.claim_many(A, 9, handlers=readable)) == taken
+
+
+@pytest.mark.parametrize("readable", [{"a": -1}, {"a": None}, {"a": True}, {7: 1}], ids=str)
+def test_what_a_claim_can_read_is_checked(store, readable):
+    with pytest.raises(InvalidRun) as caught:
+        store.claim_many(A, 9, handlers=readable)
+    assert caught.value.detail["field"] == "handlers"
+
+
 def test_ties_are_broken_in_byte_order(world: World):
     for run_id in ("b", "B", "é", "a"):
         world.pending(run_id)
@@ -156,7 +182,7 @@ def test_a_limit_out_of_range_is_refused(store, limit):
 
 
 @pytest.mark.parametrize("field", ["queues", "handlers"])
-@pytest.mark.parametrize("names", ["default", b"x", {"a": 1}, [1], ["\ud800"], [None], (0,)])
+@pytest.mark.parametrize("names", ["default", b"x", {1: 1}, [1], ["\ud800"], [None], (0,)])
 def test_names_that_are_no_texts_are_refused(store, field, names):
     with pytest.raises(InvalidRun) as caught:
         store.claim_many(A, 1, **{field: names})

@@ -6,8 +6,15 @@ import pytest
 
 from django_runstore import InvalidRun, TransitionGuard
 from django_runstore.models import JournalEntry
-from django_runstore.outcomes import FenceLost, GuardFailed, NotFound, Transitioned, Updated
-from django_runstore.snapshots import OwnedTransition, RunNote
+from django_runstore.outcomes import (
+    FenceLost,
+    GuardFailed,
+    NotFound,
+    Transitioned,
+    Updated,
+    Woken,
+)
+from django_runstore.snapshots import OwnedTransition, RunNote, Waiting
 from tests.conformance.raw import update_raw
 from tests.conformance.world import SKEW, A, B, World, running, tables
 
@@ -128,6 +135,8 @@ def test_no_transitions_are_no_answers(store, django_assert_num_queries):
         move(counts_failure=1),
         move(counts_recovery="yes"),
         move(note="lost"),
+        move(waiting="approval"),
+        move(waiting=Waiting("")),
         move(note=RunNote("", {})),
         move(note=RunNote("x", {"n": 1.5})),
         move(note=RunNote("x", {"n": "x" * 3_000})),
@@ -199,6 +208,16 @@ def test_bad_progress_is_refused(world: World, bad):
     with pytest.raises(InvalidRun):
         world.store.save_progress("run", A, **{"fence": 1, **bad})
     assert world.columns() == before
+
+
+def test_a_transition_may_say_what_the_run_waits_for(world):
+    world.active(A)
+    parked = OwnedTransition(
+        "run", 1, "suspended", available_at_ms=None, waiting=Waiting("upgrade", token="t")
+    )
+    assert world.store.transition_many(A, [parked]) == {"run": Transitioned()}
+    assert world.store.waiting("run") == Waiting("upgrade", token="t")
+    assert world.store.wake("run") == Woken()
 
 
 def test_a_run_that_went_well_keeps_no_error_of_an_earlier_execution(world):

@@ -97,8 +97,14 @@ def test_settled_runs_are_in_the_indexes_of_the_admin_and_of_changes_only(crowd:
 
 @pytest.mark.parametrize(
     "filters",
-    [{}, {"queues": ["default"]}, {"queues": ["default", "slow"]}, {"handlers": [""]}],
-    ids=["everything", "one queue", "two queues", "a handler"],
+    [
+        {},
+        {"queues": ["default"]},
+        {"queues": ["default", "slow"]},
+        {"handlers": [""]},
+        {"handlers": {"": 0, "report": 1, "import": 2}},
+    ],
+    ids=["everything", "one queue", "two queues", "a handler", "versions"],
 )
 def test_a_claim_reads_an_index_of_claimable_runs(store: RunStore, filters):
     used = indexes_of(plans(lambda: store.claim_many(A, 20, **filters)))

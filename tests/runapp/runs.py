@@ -66,6 +66,24 @@ def fail_for_good(run):
     raise NonRetryableError(message)
 
 
+def to_second_version(state, version):
+    return {**state, "upgraded_from": version}
+
+
+@handler("test.second_version", state_version=2, upgrade=to_second_version)
+def second_version(run):
+    return {"upgraded_from": run.state["upgraded_from"]}
+
+
+def broken_upgrade(state, version):
+    raise LookupError
+
+
+@handler("test.broken_upgrade", state_version=2, upgrade=broken_upgrade)
+def with_broken_upgrade(run):
+    return "entered"
+
+
 @handler("test.exit_once")
 def exit_once(run):
     """Kill the own process the first time, and complete the second time."""

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from django_runstore.handlers.execution import Completed, Failed, Interrupted
+from django_runstore.snapshots import Waiting
 from django_runstore.supervision.endings import (
     NO_RETRIES,
     RETRY_LATER_MS,
@@ -161,6 +162,23 @@ class TestRetries:
         assert second.counts_failure
 
 
+class TestUnreadableStates:
+    UNREADABLE = Failed('{"type":"KeyError"}', is_unreadable=True)
+
+    def test_a_run_whose_state_cannot_be_upgraded_is_parked_and_has_not_failed(self):
+        chosen = choose(self.UNREADABLE, retries=RetryBudget(0, 3, 250))
+        assert (chosen.to_status, chosen.available_at_ms) == ("suspended", None)
+        assert chosen.waiting == Waiting("upgrade")
+        assert chosen.error_json == '{"type":"KeyError"}'
+        assert not chosen.counts_failure
+        assert chosen.note.event_type == "runstore.run.parked"
+
+    def test_a_request_to_cancel_comes_before_the_parking(self):
+        assert choose(self.UNREADABLE).guard.cancel_requested == "absent"
+        second = second_choice(ending(self.UNREADABLE), NOW_MS)
+        assert (second.to_status, second.counts_failure) == ("cancelled", False)
+
+
 class TestDeadlines:
     def test_a_run_past_its_deadline_fails_unless_it_was_to_be_cancelled(self):
         chosen = choose(Interrupted("deadline_passed"))
@@ -197,7 +215,13 @@ def test_an_exit_is_told_in_words(code, words):
 
 @pytest.mark.parametrize(
     "outcome",
-    [Completed("1"), Failed("{}"), Failed("{}", is_final=True), Interrupted("x")],
+    [
+        Completed("1"),
+        Failed("{}"),
+        Failed("{}", is_final=True),
+        Failed("{}", is_unreadable=True),
+        Interrupted("x"),
+    ],
     ids=repr,
 )
 def test_an_outcome_is_the_same_after_it_was_reported(outcome):

@@ -88,7 +88,7 @@ def make_rounds():
 def submit(monkeypatch):
     from django_runstore.handlers import registry  # noqa: PLC0415
 
-    monkeypatch.setattr(type(registry), "names", lambda _: frozenset({"h"}))
+    monkeypatch.setattr(type(registry), "state_versions", lambda _: {"h": 1})
 
     def create(run_id):
         RunStore().create(run_id, "{}", handler="h")

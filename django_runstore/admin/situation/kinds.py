@@ -22,6 +22,7 @@ class SituationKind(StrEnum):
     NOT_YET_DUE = "not_yet_due"
     HOST_OF_ITS_OWN = "host_of_its_own"
     HANDLER_MISSING = "handler_missing"
+    STATE_TOO_NEW = "state_too_new"
     CONCURRENCY_LIMIT = "concurrency_limit"
     WAITING_FOR_WORKER = "waiting_for_worker"
 

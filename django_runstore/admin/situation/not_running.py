@@ -82,7 +82,7 @@ def _waiting(look: Look, reason: str) -> Situation:
 
 def _due(look: Look, due_at_ms: int) -> Situation:
     run = look.run
-    values = {
+    values: dict[str, str | int] = {
         "handler": shown_text(run.handler),
         "queue": shown_text(run.queue),
         "waited": duration(look.now_ms - due_at_ms),
@@ -91,12 +91,20 @@ def _due(look: Look, due_at_ms: int) -> Situation:
         said = _("Due for %(waited)s; it names no handler, so a host of its own has to claim it.")
         return Situation(SituationKind.HOST_OF_ITS_OWN, (said % values,))
     overdue = look.now_ms - due_at_ms > OVERDUE_AFTER_MS
-    if registry.get(run.handler) is None:
+    known = registry.get(run.handler)
+    if known is None:
         said = _(
             "Due for %(waited)s, but this process has no handler “%(handler)s”: only a "
             "supervisor whose code has it takes the run."
         )
         return Situation(SituationKind.HANDLER_MISSING, (said % values,), needs_attention=overdue)
+    if run.state_version > known.state_version:
+        said = _(
+            "Due for %(waited)s, but its state has version %(newer)d and this process reads up "
+            "to %(version)d: only a supervisor with the newer code takes the run."
+        )
+        values |= {"newer": run.state_version, "version": known.state_version}
+        return Situation(SituationKind.STATE_TOO_NEW, (said % values,), needs_attention=overdue)
     if run.concurrency_key and (number := _sharing(look)) >= run.concurrency_limit:
         said = ngettext(
             "Due for %(waited)s and held back by its concurrency limit: %(number)d run with the "
@@ -105,12 +113,12 @@ def _due(look: Look, due_at_ms: int) -> Situation:
             "key “%(key)s” are live, and %(limit)d may be.",
             number,
         )
-        more = {
+        values |= {
             "number": number,
             "key": shown_text(run.concurrency_key),
             "limit": run.concurrency_limit,
         }
-        return Situation(SituationKind.CONCURRENCY_LIMIT, (said % (values | more),))
+        return Situation(SituationKind.CONCURRENCY_LIMIT, (said % values,))
     sentences = [_("Waiting for a worker of queue “%(queue)s”, due for %(waited)s.") % values]
     if overdue:
         sentences.append(_supervisors_in_words(look))

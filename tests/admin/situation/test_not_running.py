@@ -91,6 +91,13 @@ class TestNotRunning:
         clock.advance(OVERDUE_AFTER_MS + 1)
         assert tell(run)[2]
 
+    def test_a_state_of_a_newer_release_waits_for_its_code(self, tell, make):
+        run = make(handler="known")
+        set_columns(run, state_version=3)
+        kind, words, needs_attention = tell(run)
+        assert (kind, needs_attention) == ("state_too_new", False)
+        assert "its state has version 3 and this process reads up to 1" in words
+
     def test_a_run_whose_concurrency_key_is_in_use_says_by_how_many(self, tell, make):
         waiting = make(handler="known")
         set_columns(waiting, concurrency_key="tenant-7", concurrency_limit=2)
