@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from django.db import Error as DjangoError
 from django.db import connections
@@ -21,10 +22,13 @@ from django_runstore.testing.unreachable_database import unreachable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django_runstore.handlers.registry import HandlerFunction
+    from django_runstore.handlers.registry import Handler
     from django_runstore.owners import OwnerId
     from django_runstore.services import RunStore
     from django_runstore.snapshots import RunRow
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class ProcessDied(BaseException):
@@ -72,13 +76,20 @@ class ExecutionInProcess:
         """Make what the handler is given."""
         return _WatchedContext(self, self._owner, self._store)
 
-    def watched(self, function: HandlerFunction) -> HandlerFunction:
-        """Make a function that does the same, and leaves here what it raised."""
+    def watched(self, handler: Handler) -> Handler:
+        """Make a handler that does the same, and leaves here what it raised."""
 
-        def call(context: RunContext) -> Any:  # noqa: ANN401 - any JSON value
+        def enter(context: RunContext) -> Any:  # noqa: ANN401 - any JSON value
+            reach(Moment("entered"), self)
+            return handler.function(context)
+
+        upgrade = handler.upgrade and self._noting_errors(handler.upgrade)
+        return replace(handler, function=self._noting_errors(enter), upgrade=upgrade)
+
+    def _noting_errors(self, function: Callable[P, R]) -> Callable[P, R]:
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
-                reach(Moment("entered"), self)
-                return function(context)
+                return function(*args, **kwargs)
             except BaseException as error:
                 self.error = error
                 raise
@@ -112,8 +123,6 @@ class ExecutionInProcess:
 
     def stop_reason(self) -> str | None:
         """Look at the deadline and for a request to cancel, as a supervisor does."""
-        if self.is_dead:
-            raise ProcessDied
         if self._stop_reason is None:
             try:
                 self._stop_reason = self._reason_to_stop()

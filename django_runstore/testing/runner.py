@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 import secrets
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from django.db import Error as DjangoError
@@ -158,15 +158,21 @@ class Runner:
 
         Raises:
             RunNotFound: there is no such run.
-            UnknownHandlerError: its handler was not declared here.
+            UnknownHandlerError: its handler was not declared here, or for older states only.
             NotClaimableError: it is settled, or somebody has it.
             BlockIsOpenError: called inside an atomic block.
             RunPersistenceFailed: the database failed before the handler was entered.
         """
         self._refuse_blocks()
-        handler = self._store.get(run_id).handler
-        if registry.get(handler) is None:
-            raise _unknown(run_id, handler)
+        row = self._store.get(run_id)
+        handler = registry.get(row.handler)
+        if handler is None:
+            raise _unknown(run_id, row.handler)
+        if row.state_version > handler.state_version:
+            raise UnknownHandlerError(
+                f"run {run_id} has a state of version {row.state_version}, and the handler "
+                f"{row.handler!r} reads none above {handler.state_version}"
+            )
         self._store.wake(run_id)
         row = self._store.get(run_id)
         owned = self._store.claim_and_own(run_id, row, self.owner)
@@ -247,8 +253,7 @@ class Runner:
             return Interrupted(reason)
         handler = registry.get(execution.run.handler)
         assert handler is not None, "only runs of known handlers are claimed"
-        watched = replace(handler, function=execution.watched(handler.function))
-        return execute(watched, execution.context())
+        return execute(execution.watched(handler), execution.context())
 
     def _settle(self, ending: Ending, notes: _Notes) -> RunStatus | None:
         self._settler.add(ending)
@@ -271,7 +276,7 @@ class Runner:
             return
         if execution.error is not None:
             raise execution.error
-        message = f"run {execution.run_id} failed: its result cannot be stored"
+        message = f"run {execution.run_id} failed: what its code returned cannot be stored"
         raise RunFailed("result", message, {"run_id": execution.run_id})
 
     # --- who and when -------------------------------------------------------------

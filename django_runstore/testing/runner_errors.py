@@ -7,7 +7,7 @@ class RunnerError(Exception):
 
 class UnknownHandlerError(RunnerError):
     """
-    A run waits for a handler that nobody declared in this process.
+    A run waits for a handler that nobody declared in this process, or not for its state.
 
     A supervisor would leave such a run to a newer release. In a test it is a module that was
     not imported, or a name that is misspelt.

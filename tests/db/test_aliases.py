@@ -11,10 +11,11 @@ from django.test.utils import CaptureQueriesContext
 
 from django_runstore import LivenessEvidence, OwnerId, RunNotFound, RunSnapshot, RunStore, Waiting
 from django_runstore.clocks import clock_for
+from django_runstore.handlers.registry import handler, registry
 from django_runstore.models import JournalEntry, Run
 from django_runstore.outcomes import Activated, Transitioned, Updated
 from django_runstore.snapshots import OwnedTransition
-from django_runstore.testing import FakeClock
+from django_runstore.testing import FakeClock, Runner
 from tests.db.horizon import await_other_databases
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "elsewhere"])
@@ -174,3 +175,14 @@ def test_a_block_on_one_alias_does_not_hold_the_writes_on_another(elsewhere: str
 def test_each_alias_has_its_own_clock(elsewhere: str):
     assert clock_for("default") is not clock_for(elsewhere)
     assert clock_for(elsewhere) is RunStore(elsewhere).clock
+
+
+def test_a_runner_executes_what_is_in_its_own_database(elsewhere, monkeypatch):
+    monkeypatch.setattr(registry, "_handlers", {})
+    echo = handler("tests.echo")(lambda run: run.step("only", lambda: run.state))
+    here, there = echo.submit("here"), echo.submit("there", using=elsewhere)
+
+    report = Runner(elsewhere).run_until_idle(raise_errors=True)
+
+    assert [execution.run_id for execution in report.executions] == [there.run_id]
+    assert (here.status, there.result()) == ("pending", "there")

@@ -9,16 +9,10 @@ from django_runstore import InvalidRun, OwnerId, RunStore
 from django_runstore.clocks import clock_for, takeovers_blocked
 from django_runstore.outcomes import Activated, HeartbeatFresh, Updated
 from django_runstore.testing import FakeClock, clock_skew, use_clock
+from tests.testing.start import START
 
 OWNER = OwnerId("host", 1, "nonce")
 OTHER = OwnerId("host", 2, "nonce")
-START = 1_000_000_000
-
-
-@pytest.fixture
-def clock():
-    with use_clock(FakeClock(START)) as clock:
-        yield clock
 
 
 def test_every_store_reads_the_clock_that_is_used(either_case, clock):

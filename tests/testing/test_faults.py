@@ -8,22 +8,15 @@ from django.db import transaction
 from django_runstore import RunPersistenceFailed, RunStore
 from django_runstore.models import Attempt, JournalEntry, Run
 from django_runstore.testing import (
-    FakeClock,
     Runner,
     crash_after,
     freeze_owner,
     partition,
-    use_clock,
 )
 
-START = 1_000_000_000
 STALE_AFTER = 30_000
 
-
-@pytest.fixture(autouse=True)
-def clock(either_case):
-    with use_clock(FakeClock(START)) as clock:
-        yield clock
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 @pytest.fixture

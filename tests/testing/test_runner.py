@@ -3,7 +3,6 @@
 from dataclasses import FrozenInstanceError
 
 import pytest
-from django.db import transaction
 
 from django_runstore import RunStore
 from django_runstore.handlers import RunFailed, RunInterrupted
@@ -11,29 +10,18 @@ from django_runstore.models import JournalEntry, Run
 from django_runstore.outcomes import Activated
 from django_runstore.owners import OwnerId
 from django_runstore.testing import (
-    BlockIsOpenError,
     Execution,
-    FakeClock,
     NeverIdleError,
     NotClaimableError,
     Runner,
     RunnerReport,
     UnknownHandlerError,
+    clock_skew,
     use_clock,
 )
+from tests.testing.start import START
 
-START = 1_000_000_000
-
-
-@pytest.fixture(autouse=True)
-def clock(either_case):
-    with use_clock(FakeClock(START)) as clock:
-        yield clock
-
-
-@pytest.fixture
-def echo(declare):
-    return declare("shop.echo", lambda run: run.state)
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 @pytest.fixture
@@ -154,81 +142,6 @@ def test_a_handler_that_leaves_unasked_is_left_alone_for_a_while(declare, clock)
     assert handle.result() == 2
 
 
-# --- cancelling ---------------------------------------------------------------------------
-
-
-def test_a_run_that_was_cancelled_beforehand_is_never_entered(declare):
-    entered = []
-    handle = declare("shop.listed", entered.append).submit(run_id="run")
-    handle.cancel()
-
-    (execution,) = Runner().run_until_idle().executions
-
-    assert (execution.ended, execution.reason) == ("interrupted", "cancelled")
-    assert (execution.status, entered) == ("cancelled", [])
-
-
-def test_a_request_reaches_the_handler_at_its_next_look(declare):
-    def work(run):
-        RunStore().request_cancel(run.run_id)
-        run.check()
-        raise AssertionError("went on")
-
-    handle = declare("shop.work", work).submit(run_id="run")
-
-    (execution,) = Runner().run_until_idle(raise_errors=True).executions
-
-    assert (execution.reason, execution.status) == ("cancelled", "cancelled")
-    assert handle.row.cancel_acknowledgement is not None
-
-
-# --- trying again -------------------------------------------------------------------------
-
-
-def test_a_failed_run_is_tried_again_after_its_backoff(declare, clock):
-    def work(run):
-        if run.fence < 3:
-            raise ZeroDivisionError
-        return run.fence
-
-    retried = declare("shop.retried", work, max_attempts=3, backoff=[1_000, 60_000])
-    handle = retried.submit(run_id="run")
-
-    report = Runner().run_until_idle(advance_clock=True)
-
-    assert [(e.ended, e.status) for e in report.executions] == [
-        ("failed", "suspended"),
-        ("failed", "suspended"),
-        ("completed", "completed"),
-    ]
-    assert (report.advanced_ms, handle.result()) == (61_000, 3)
-
-
-def test_a_run_past_its_deadline_is_never_entered(declare, clock):
-    entered = []
-    listed = declare("shop.listed", entered.append, deadline_after_ms=1_000)
-    handle = listed.submit(run_id="run")
-    clock.advance(1_000)
-
-    (execution,) = Runner().run_until_idle().executions
-
-    assert (execution.reason, execution.status) == ("deadline_passed", "failed")
-    assert (handle.error["type"], entered) == ("DeadlinePassed", [])
-
-
-def test_a_deadline_that_passes_while_the_handler_works_stops_it(declare, clock):
-    def work(run):
-        clock.advance(1_000)
-        run.check()
-        raise AssertionError("went on")
-
-    handle = declare("shop.work", work, deadline_after_ms=1_000).submit(run_id="run")
-
-    Runner().run_until_idle(raise_errors=True)
-
-    assert handle.error["type"] == "DeadlinePassed"
-
-
 # --- time ---------------------------------------------------------------------------------
 
 
@@ -252,6 +165,15 @@ def test_on_request_the_clock_is_turned_on_to_what_is_due_next(declare, clock):
 
     assert seen == [("soon", 60_000), ("late", 3_600_000)]
     assert (report.advanced_ms, clock.now_ms()) == (3_600_000, START + 3_600_000)
+
+
+def test_a_skewed_clock_is_turned_by_the_one_behind_it(declare, clock):
+    handle = declare("shop.echo", lambda run: run.state).submit(available_at_ms=START + 60_000)
+    with clock_skew(10):
+        report = Runner().run_until_idle(advance_clock=True)
+
+    assert (report.advanced_ms, clock.now_ms()) == (50_000, START + 50_000)
+    assert handle.status == "completed"
 
 
 def test_a_clock_that_cannot_be_turned_is_refused():
@@ -340,83 +262,3 @@ def test_one_run_of_an_unknown_handler_is_refused():
 
     with pytest.raises(UnknownHandlerError, match=r"shop\.misspelt"):
         Runner().run_once("run")
-
-
-# --- transactions -------------------------------------------------------------------------
-
-
-def test_what_is_not_committed_yet_is_not_executed(echo):
-    with transaction.atomic():
-        handle = echo.submit(run_id="run")
-        with pytest.raises(BlockIsOpenError, match="leave the atomic block"):
-            Runner().run_until_idle()
-        with pytest.raises(BlockIsOpenError):
-            Runner().run_once("run")
-    Runner().run_until_idle()
-
-    assert handle.status == "completed"
-
-
-def test_a_block_that_rolls_back_takes_its_run_along(echo):
-    def submit_and_fail():
-        with transaction.atomic():
-            echo.submit(run_id="run")
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        submit_and_fail()
-
-    assert Runner().run_until_idle() == RunnerReport()
-
-
-def test_what_is_submitted_on_commit_is_executed_once_it_was_captured(
-    echo, django_capture_on_commit_callbacks
-):
-    with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
-        transaction.on_commit(lambda: echo.submit(run_id="run"))
-
-    report = Runner().run_until_idle()
-
-    assert [execution.run_id for execution in report.executions] == ["run"]
-
-
-def test_callbacks_of_a_handler_run_once_although_they_are_captured_too(
-    declare, django_capture_on_commit_callbacks
-):
-    called = []
-
-    def work(run):
-        transaction.on_commit(lambda: called.append(run.run_id))
-
-    declare("shop.work", work).submit(run_id="run")
-    with django_capture_on_commit_callbacks(execute=True):
-        Runner().run_until_idle()
-
-    assert called == ["run"]
-
-
-def test_what_a_handler_submits_on_commit_is_executed(declare, echo):
-    def work(run):
-        with transaction.atomic():
-            transaction.on_commit(lambda: echo.submit(run_id="child"))
-
-    declare("shop.work", work).submit(run_id="run")
-
-    report = Runner().run_until_idle()
-
-    assert [execution.run_id for execution in report.executions] == ["run", "child"]
-
-
-def test_steps_and_saves_work(declare):
-    def work(run):
-        extracted = run.step("extract", lambda month: {"rows": 4, "month": month}, run.state)
-        run.save("saved")
-        run.progress(0.5, "half")
-        run.log("shop.logged", {"rows": 4})
-        return extracted
-
-    handle = declare("shop.work", work).submit("2026-10", run_id="run")
-    Runner().run_until_idle(raise_errors=True)
-
-    assert handle.result() == {"rows": 4, "month": "2026-10"}
-    assert (handle.state, handle.progress) == ("saved", {"fraction": 0.5, "message": "half"})
