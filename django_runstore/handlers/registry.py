@@ -1,22 +1,27 @@
 """Handlers by name: declared with ``@handler`` in an app's ``runs`` module."""
 
-import inspect
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from django_runstore.durable import durable_text
-from django_runstore.durable.integers import exact_integer, safe_integer
-from django_runstore.handlers.errors import InvalidHandler
-from django_runstore.handlers.handle import RunHandle
-from django_runstore.handlers.retrying import (
-    MOST_ATTEMPTS,
-    Backoff,
-    ExponentialBackoff,
-    RetryPolicy,
-    is_backoff,
+from django_runstore.handlers.declaration import (
+    ConcurrencyKey,
+    OnNoProgress,
+    admit_concurrency_key,
+    admit_duration,
+    admit_on_no_progress,
+    admit_positive,
+    admit_priority,
+    admit_retries,
+    admit_state_version,
+    admit_text,
+    check_function,
+    refuse,
 )
+from django_runstore.handlers.handle import RunHandle
+from django_runstore.handlers.retrying import Backoff, RetryPolicy
 from django_runstore.handlers.submission import submit
 from django_runstore.handlers.upgrading import Upgrade
 
@@ -24,9 +29,6 @@ if TYPE_CHECKING:
     from django_runstore.handlers.context import RunContext
 
 HandlerFunction = Callable[["RunContext"], Any]
-ConcurrencyKey: TypeAlias = str | Callable[[Any], str]
-
-_PRIORITY_BOUND: Final = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Handler:
         concurrency_limit: How many runs of one key may be executed at once.
         state_version: Of the states that it reads and writes.
         upgrade: Brings an older state into this version.
+        no_progress_after_ms: How long an execution may go without progress.
+        on_no_progress: Whether it is then only told of, or stopped.
     """
 
     name: str
@@ -57,6 +61,8 @@ class Handler:
     concurrency_limit: int = 1
     state_version: int = 1
     upgrade: Upgrade | None = None
+    no_progress_after_ms: int | None = None
+    on_no_progress: OnNoProgress = "flag"
 
     def __call__(self, run: "RunContext") -> Any:  # noqa: ANN401 - any JSON value
         """Call the function."""
@@ -139,7 +145,7 @@ class Registry:
             known = self._handlers.get(handler.name)
             # The same function may come again: a module that is reloaded.
             if known is not None and _place(known.function) != _place(handler.function):
-                _refuse(
+                refuse(
                     f"handler name {handler.name!r} is taken by {_place(known.function)}", "name"
                 )
             self._handlers[handler.name] = handler
@@ -172,6 +178,8 @@ def handler(
     concurrency_limit: int = 1,
     state_version: int = 1,
     upgrade: Upgrade | None = None,
+    no_progress_after_ms: int | None = None,
+    on_no_progress: OnNoProgress = "flag",
 ) -> Callable[[HandlerFunction], Handler]:
     """
     Declare a function as the handler of runs called ``name``.
@@ -206,84 +214,40 @@ def handler(
         upgrade: From version 2 on: ``upgrade(state, version)`` returns a state of an older
             version in this one. It is called before the handler, and its result is stored.
             A run whose upgrade raises is parked with the error.
+        no_progress_after_ms: An execution that makes no progress for so long (no completed
+            step, no ``save()`` or ``progress()``) is told of in its journal and in the log.
+        on_no_progress: ``"stop"`` to stop it as well, which counts as a failure.
 
     Raises:
         InvalidHandler: the name or the queue is not durable text, the name is taken, a number
             is out of its range, the backoff is none, or the function is not a plain one.
     """
-    exact = _admit_text(
-        name, "name", "a handler's name must be well-formed durable text, as in @handler('a.b')"
+    make = partial(
+        Handler,
+        admit_text(
+            name, "name", "a handler's name must be well-formed durable text, as in @handler('a.b')"
+        ),
+        queue=admit_text(queue, "queue", "a queue must be well-formed durable text"),
+        priority=admit_priority(priority),
+        retries=admit_retries(max_attempts, backoff),
+        deadline_after_ms=admit_duration(deadline_after_ms, "deadline_after_ms"),
+        concurrency_key=admit_concurrency_key(concurrency_key),
+        concurrency_limit=admit_positive(concurrency_limit, "concurrency_limit"),
+        state_version=admit_state_version(state_version, upgrade),
+        upgrade=upgrade,
+        no_progress_after_ms=admit_duration(no_progress_after_ms, "no_progress_after_ms"),
+        on_no_progress=admit_on_no_progress(on_no_progress),
     )
-    goes_to = _admit_text(queue, "queue", "a queue must be well-formed durable text")
-    rank = exact_integer(priority)
-    if rank is None or not -_PRIORITY_BOUND <= rank < _PRIORITY_BOUND:
-        _refuse("a priority must be a 32-bit integer", "priority")
-    most = exact_integer(max_attempts)
-    if most is None or not 1 <= most <= MOST_ATTEMPTS:
-        _refuse(f"max_attempts must be an integer from 1 to {MOST_ATTEMPTS}", "max_attempts")
-    if backoff is not None and not is_backoff(backoff):
-        _refuse(
-            "a backoff must be milliseconds, a list of them, or a function of the failures",
-            "backoff",
-        )
-    retries = RetryPolicy(most, ExponentialBackoff() if backoff is None else backoff)
-    patience_ms = None if deadline_after_ms is None else exact_integer(deadline_after_ms)
-    if deadline_after_ms is not None and (patience_ms is None or patience_ms < 1):
-        _refuse("deadline_after_ms must be a positive integer", "deadline_after_ms")
-    if not (callable(concurrency_key) or concurrency_key == ""):
-        _admit_text(concurrency_key, "concurrency_key", "a concurrency key must be durable text")
-    most_at_once = exact_integer(concurrency_limit)
-    if most_at_once is None or most_at_once < 1:
-        _refuse("concurrency_limit must be a positive integer", "concurrency_limit")
-    version = safe_integer(state_version)
-    if version is None or version < 1:
-        _refuse("state_version must be a positive integer", "state_version")
-    if (version > 1) != callable(upgrade):
-        _refuse("upgrade must be a function from state_version 2 on, and none before", "upgrade")
 
     def declare(function: HandlerFunction) -> Handler:
-        _check_function(function)
-        declared = Handler(
-            exact,
-            function,
-            goes_to,
-            rank,
-            retries,
-            patience_ms,
-            concurrency_key,
-            most_at_once,
-            version,
-            upgrade,
-        )
+        check_function(function)
+        declared = make(function)
         registry.add(declared)
         return declared
 
     return declare
 
 
-def _admit_text(value: object, field: str, rule: str) -> str:
-    text = durable_text(value)
-    if text is None:
-        _refuse(rule, field)
-    return text
-
-
-def _check_function(function: object) -> None:
-    if not callable(function) or isinstance(function, type):
-        _refuse("a handler must be a function that takes the run", "function")
-    # An object that can be called is judged by what calling it runs. Not what a decorator
-    # wraps: async_to_sync makes a plain function of an async one.
-    for called in (function, type(function).__call__):
-        if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
-            _refuse("async handlers are not supported yet; declare a plain function", "function")
-        if inspect.isgeneratorfunction(called):
-            _refuse("a handler must not yield: calling it would run nothing of it", "function")
-
-
 def _place(function: HandlerFunction) -> str:
     name = getattr(function, "__qualname__", type(function).__name__)
     return f"{getattr(function, '__module__', '?')}.{name}"
-
-
-def _refuse(rule: str, field: str) -> NoReturn:
-    raise InvalidHandler("handler", rule, {"field": field, "detail": rule})

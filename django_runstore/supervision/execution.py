@@ -6,8 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from django_runstore.handlers.execution import Interrupted
-from django_runstore.supervision.endings import DEADLINE_PASSED, NOT_STARTED, WorkerLost
+from django_runstore.handlers.execution import Failed, Interrupted
+from django_runstore.supervision.endings import (
+    DEADLINE_PASSED,
+    NOT_STARTED,
+    WorkerLost,
+    error_json,
+)
 
 if TYPE_CHECKING:
     from django_runstore.snapshots import RunRow
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
 FENCE_LOST: Final = "fence_lost"
 LEASE_LAPSED: Final = "lease_lapsed"
 CANCELLED: Final = "cancelled"
+NO_PROGRESS: Final = "no_progress"
 
 KILL_AFTER_MS: Final = 1_000
 """How long a handler has from SIGTERM to SIGKILL."""
@@ -48,6 +54,9 @@ class Execution:
     begun_at_ms: float
     deadline_at_ms: float = math.inf
     """When the run's deadline passes, by the clock for intervals."""
+
+    claimed_at_ms: int = 0
+    """When it was claimed, by the store's clock."""
 
     is_started: bool = False
     is_over: bool = False
@@ -87,6 +96,13 @@ class Execution:
             return False
         # The worker sees for itself that the lease has lapsed, and may do so first.
         return not self.is_lapsed and outcome.reason != LEASE_LAPSED
+
+    def outcome_for(self, outcome: Outcome) -> Outcome:
+        """Give what the run is settled by: to hang is a failure, as to raise is."""
+        stopping = self.stopping
+        if stopping is None or outcome != Interrupted(NO_PROGRESS):
+            return outcome
+        return Failed(error_json("NoProgress", "the run did not advance and was stopped"))
 
     def outcome_of_death(self) -> Interrupted | WorkerLost:
         """Say what it means for the run that the worker ended before the handler did."""

@@ -116,6 +116,7 @@ class Executions:
             place.process,
             self.read_ms(),
             deadline_of(run, confirmed_at_ms),
+            run.heartbeat_at_ms or 0,
         )
         self._running[execution.key] = execution
         self.keeper.hold(run.run_id, claimed.fence, place.number, confirmed_at_ms=confirmed_at_ms)
@@ -153,7 +154,8 @@ class Executions:
                 said.place.was_useful = True
                 outcome = outcome_of(report)
                 is_unasked = execution.left_unasked(outcome)
-                ending = Ending(*execution.key, outcome, is_unasked=is_unasked)
+                settled_by = execution.outcome_for(outcome)
+                ending = Ending(*execution.key, settled_by, is_unasked=is_unasked)
                 self._end(execution, ending)
 
     def worker_ended(self, ended: Ended) -> None:
@@ -161,7 +163,8 @@ class Executions:
         for execution in self.under_way():
             # Its process is gone from the place, and another one may be there.
             if execution.place is ended.place:
-                ending = Ending(*execution.key, execution.outcome_of_death(), ended.exit)
+                outcome = execution.outcome_for(execution.outcome_of_death())
+                ending = Ending(*execution.key, outcome, ended.exit)
                 level = logging.INFO if execution.is_stopped_by_us else logging.WARNING
                 logger.log(
                     level,

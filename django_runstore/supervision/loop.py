@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from django_runstore.supervision.rounds import Rounds
     from django_runstore.supervision.settlement import Settler
     from django_runstore.supervision.signals import StopSignals
+    from django_runstore.supervision.stalls import Stalls
 
 logger = logging.getLogger("django_runstore.supervision")
 
@@ -85,6 +86,7 @@ class Loop:
         keeper: LeaseKeeper,
         settler: Settler,
         rounds: Rounds,
+        stalls: Stalls,
         signals: StopSignals,
         news: OwnershipNews,
         lock: OwnerLock,
@@ -97,6 +99,7 @@ class Loop:
         self._keeper = keeper
         self._settler = settler
         self._rounds = rounds
+        self._stalls = stalls
         self._signals = signals
         self._news = news
         self._lock = lock
@@ -135,6 +138,7 @@ class Loop:
         self._executions.enforce_stops()
         self._executions.settled(self._settler.attempt(may_settle=self._executions.may_settle))
         self._rounds.look_for_requests()
+        self._stalls.look()
         self._touch_lock()
         if self._is_stopping:
             for place in self._executions.idle_places():
@@ -191,7 +195,11 @@ class Loop:
 
     def _nap_ms(self) -> float:
         """Tell how long nothing is to be done unless something happens."""
-        naps = [self._executions.next_deadline_in_ms(), self._crew.next_start_in_ms()]
+        naps = [
+            self._executions.next_deadline_in_ms(),
+            self._crew.next_start_in_ms(),
+            self._stalls.next_look_in_ms(),
+        ]
         if self._leave_at_ms is not None:
             naps.append(self._leave_at_ms - boottime_ms())
         if len(self._settler):

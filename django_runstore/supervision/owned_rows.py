@@ -21,6 +21,12 @@ def cancel_requests(using: str, run_ids: Iterable[str]) -> frozenset[str]:
     return frozenset(runs.values_list("pk", flat=True))
 
 
+def progressed_at_ms(using: str, run_ids: Iterable[str]) -> dict[str, int | None]:
+    """Tell when each of these runs last advanced, by the store's clock; None for not yet."""
+    runs = Run.objects.using(using).filter(pk__in=list(run_ids))
+    return dict(runs.values_list("pk", "progressed_at_ms"))
+
+
 def strays(using: str, owner: OwnerId, known: Container[tuple[str, int]]) -> list[tuple[str, int]]:
     """
     List the runs that are in this owner's name and that it does not know of.

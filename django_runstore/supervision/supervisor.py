@@ -29,6 +29,7 @@ from django_runstore.supervision.settlement import Settler
 from django_runstore.supervision.shared_deadline import SharedDeadlines
 from django_runstore.supervision.shared_settings import describe_settings
 from django_runstore.supervision.signals import StopSignals
+from django_runstore.supervision.stalls import Stalls
 from django_runstore.supervision.sweeper import Sweeper
 from django_runstore.supervision.worker_process import WorkerProcess
 
@@ -145,6 +146,7 @@ class Supervisor:
                 keeper=keeper,
                 settler=settler,
                 rounds=rounds,
+                stalls=Stalls(store, owner, executions, conf.current().stop_grace_ms),
                 signals=signals,
                 news=news,
                 lock=lock,

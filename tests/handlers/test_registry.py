@@ -197,3 +197,19 @@ class TestConcurrencyKeys:
             stored(declared)
         assert caught.value.detail["field"] == "concurrency_key"
         assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("no_progress_after_ms", 0),
+        ("no_progress_after_ms", True),
+        ("no_progress_after_ms", "1s"),
+        ("on_no_progress", "kill"),
+        ("on_no_progress", None),
+    ],
+)
+def test_what_happens_without_progress_is_checked_when_it_is_declared(field, value):
+    with pytest.raises(InvalidHandler) as caught:
+        handler("a", **{field: value})
+    assert caught.value.detail["field"] == field

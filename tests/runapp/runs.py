@@ -66,6 +66,41 @@ def fail_for_good(run):
     raise NonRetryableError(message)
 
 
+STALLING = {
+    "no_progress_after_ms": 1_000,
+    "on_no_progress": "stop",
+    "max_attempts": 2,
+    "backoff": 0,
+}
+
+
+@handler("test.hangs", **STALLING)
+def hangs(run):
+    """Wait for what never comes."""
+    note(run, f"entered {run.fence} pid {os.getpid()}")
+    time.sleep(600)
+
+
+@handler("test.spins", **STALLING)
+def spins(run):
+    """Compute in a circle, deaf to everything."""
+    note(run, f"entered {run.fence} pid {os.getpid()}")
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:  # noqa: BLE001, S112 - that is what deaf means here
+            continue
+
+
+@handler("test.advances", no_progress_after_ms=5_000, on_no_progress="stop")
+def advances(run):
+    """Report progress now and then."""
+    for number in range(3):
+        time.sleep(0.2)
+        run.progress(number / 3)
+
+
 def to_second_version(state, version):
     return {**state, "upgraded_from": version}
 

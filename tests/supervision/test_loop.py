@@ -84,6 +84,17 @@ class FakeSettler:
         return []
 
 
+class FakeStalls:
+    looks = 0
+    next_look_ms = float("inf")
+
+    def look(self):
+        self.looks += 1
+
+    def next_look_in_ms(self):
+        return self.next_look_ms
+
+
 class FakeRounds:
     has_looked = found_nothing = False
 
@@ -121,6 +132,7 @@ class Scene:
         self.news = OwnershipNews(lambda: None)
         self.touched = []
         self.announced = []
+        self.stalls = FakeStalls()
         self.loop = Loop(
             EndOptions(grace_ms=4_000, **options),
             crew=self.crew,
@@ -128,6 +140,7 @@ class Scene:
             keeper=self.keeper,
             settler=self.settler,
             rounds=self.rounds,
+            stalls=self.stalls,
             signals=self.signals,
             news=self.news,
             lock=SimpleNamespace(touch=lambda: self.touched.append(1)),

@@ -1,4 +1,4 @@
-"""Runs whose handlers raise or take too long, with real supervisors and workers."""
+"""Runs whose handlers raise, hang or take too long, with real supervisors and workers."""
 
 import json
 import os
@@ -89,3 +89,28 @@ def test_a_deadline_is_met_by_a_run_that_is_done_before(supervise, submit, marks
 
 def now_ms():
     return int(clock_for("default").now_ms())
+
+
+@pytest.mark.parametrize("handler", ["test.hangs", "test.spins"])
+def test_a_run_that_does_not_advance_is_stopped_and_has_failed(supervise, submit, marks, handler):
+    submit(handler)
+    supervise("--concurrency", "1")
+    marks.entered()
+    until(has_status("run", "failed"), 60)
+    row = RunStore().get("run")
+    assert json.loads(row.error_json)["type"] == "NoProgress"
+    assert (row.failure_count, row.recovery_count) == (2, 0)
+    kinds = [kind for kind, _ in notes("run")]
+    assert kinds == [
+        "runstore.run.no_progress",
+        "runstore.run.retried",
+        "runstore.run.no_progress",
+        "runstore.run.given_up",
+    ]
+
+
+def test_a_run_that_advances_slowly_is_left_alone(supervise, submit, marks):
+    submit("test.advances")
+    supervise("--drain", "--concurrency", "1").wait()
+    assert RunStore().get("run").status == "completed"
+    assert notes("run") == []

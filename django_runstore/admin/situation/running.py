@@ -10,6 +10,8 @@ from django_runstore.admin.wording import (
     duration,
     shown_text,
 )
+from django_runstore.handlers import registry
+from django_runstore.models import Run
 from django_runstore.owners import OwnerId
 from django_runstore.supervision.sweeper import INTERVALS_UNCHANGED
 
@@ -27,7 +29,7 @@ def running(look: Look, owner: OwnerId) -> Situation:
         "beat": look.ago(beaten_at_ms),
         "since": look.ago(since_ms),
     }
-    quiet_since_ms = look.now_ms - conf.current().admin_quiet_after_ms
+    quiet_since_ms = look.now_ms - _quiet_after_ms(run)
     if since_ms is not None and since_ms < quiet_since_ms:
         said = (
             _("Running on %(owner)s and beating (%(beat)s), but it last advanced %(since)s:")
@@ -45,6 +47,13 @@ def running(look: Look, owner: OwnerId) -> Situation:
         else _("Running on %(owner)s: last heartbeat %(beat)s; it has reported no progress yet.")
     )
     return Situation(SituationKind.ADVANCING, (said % values,))
+
+
+def _quiet_after_ms(run: Run) -> int:
+    """Say after how long without progress a run needs a look: as its handler says, if it does."""
+    handler = registry.get(run.handler)
+    declared_ms = None if handler is None else handler.no_progress_after_ms
+    return conf.current().admin_quiet_after_ms if declared_ms is None else declared_ms
 
 
 def _stale(look: Look, owner: OwnerId, beaten_at_ms: int) -> Situation:

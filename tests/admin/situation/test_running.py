@@ -1,6 +1,7 @@
 import pytest
 
 from django_runstore import conf
+from django_runstore.handlers.registry import Handler, registry
 from tests.admin.situation.sample import OWNER, STALE_AFTER, START, alive, dead, set_columns
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +35,16 @@ class TestRunning:
         found, words, needs_attention = tell(run)
         assert (found, needs_attention) == (kind, kind == "not_advancing")
         assert ("its work may be stuck" in words) == (kind == "not_advancing")
+
+    @pytest.mark.parametrize(("silent_ms", "kind"), [(500, "advancing"), (501, "not_advancing")])
+    def test_a_handler_says_how_long_it_may_go_without_progress(
+        self, tell, make, monkeypatch, silent_ms, kind
+    ):
+        patient = Handler("patient", print, no_progress_after_ms=500)
+        monkeypatch.setattr(registry, "get", {"patient": patient}.get)
+        run = make(running=True, owner=OWNER, handler="patient")
+        set_columns(run, progressed_at_ms=START - silent_ms)
+        assert tell(run)[0] == kind
 
     def test_a_stale_owner_whose_process_lives_is_in_doubt_and_it_says_why(self, tell, make, clock):
         run = make(running=True, owner=alive())
