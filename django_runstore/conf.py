@@ -55,6 +55,15 @@ class RunstoreSettings:
     max_recoveries: int = 5
     """MAX_RECOVERIES: lost workers and hosts since the last progress before a run fails."""
 
+    worker_max_runs: int | None = None
+    """WORKER_MAX_RUNS: after so many runs a worker is replaced; None for never."""
+
+    worker_max_memory_mib: int | None = None
+    """WORKER_MAX_MEMORY_MIB: above so much resident memory a worker is replaced, in MiB."""
+
+    capture_output: bool = True
+    """CAPTURE_OUTPUT: whether what handlers print is logged, or marked, with its run."""
+
     runtime_dir: Path = field(default_factory=default_runtime_dir)
     """RUNTIME_DIR: folder of the lock files; created on demand, private to its user."""
 
@@ -165,6 +174,10 @@ def _positive(value: object) -> int:
     return number
 
 
+def _or_none(value: object) -> int | None:
+    return None if value is None else _positive(value)
+
+
 def _not_negative(value: object) -> int:
     number = _whole_number(value)
     if number < 0:
@@ -231,6 +244,9 @@ _KEYS: Final[Mapping[str, _Key]] = {
     "POLL_INTERVAL_MS": _Key("poll_interval_ms", "whole milliseconds above 0", _positive),
     "STOP_GRACE_MS": _Key("stop_grace_ms", "whole milliseconds, 0 or more", _not_negative),
     "MAX_RECOVERIES": _Key("max_recoveries", "a whole number, 0 or more", _not_negative),
+    "WORKER_MAX_RUNS": _Key("worker_max_runs", "a whole number above 0, or None", _or_none),
+    "WORKER_MAX_MEMORY_MIB": _Key("worker_max_memory_mib", "whole MiB above 0, or None", _or_none),
+    "CAPTURE_OUTPUT": _Key("capture_output", "True or False", _truth),
     "RUNTIME_DIR": _Key("runtime_dir", "an absolute path", _absolute_path),
     "EXPORTERS": _Key("exporters", "a list of dotted paths", _dotted_paths),
     "CODE_VERSION": _Key("code_version", "a text of at most 200 characters", _short_text),

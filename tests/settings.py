@@ -16,6 +16,11 @@ RUNSTORE = {
     },
     "POLL_INTERVAL_MS": 100,
     "STOP_GRACE_MS": 1_000,
+    **{
+        name: int(os.environ[f"RUNSTORE_TEST_{name}"])
+        for name in ("WORKER_MAX_RUNS", "WORKER_MAX_MEMORY_MIB")
+        if f"RUNSTORE_TEST_{name}" in os.environ
+    },
     "CODE_VERSION": os.environ.get("RUNSTORE_TEST_CODE_VERSION", ""),
     "RUNTIME_DIR": os.environ.get("RUNSTORE_TEST_RUNTIME_DIR", "/tmp/runstore-tests"),  # noqa: S108 - private to its user
 }

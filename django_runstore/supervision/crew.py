@@ -43,6 +43,8 @@ class Place:
         was_useful: It has entered a run, so that its death says nothing about its start.
         is_leaving: It was dismissed and gets nothing to do any more.
         since_ms: When the worker was started or dismissed.
+        runs: How many runs it has executed.
+        stopped_since_ms: Since when it is known to be stopped; None while it is not.
     """
 
     number: int
@@ -51,6 +53,8 @@ class Place:
     was_useful: bool = False
     is_leaving: bool = False
     since_ms: float = 0
+    runs: int = 0
+    stopped_since_ms: float | None = None
     restart: Backoff = field(
         default_factory=lambda: Backoff(SHORTEST_RESTART_MS, LONGEST_RESTART_MS)
     )
@@ -94,6 +98,7 @@ class Crew:
         size: How many workers there shall be.
         start_worker: Starts one.
         signals: Waited for together with the workers.
+        stopped_timeout_ms: How long a worker may be stopped (SIGSTOP) before it is ended.
         read_ms: A clock for intervals; replaced in tests.
     """
 
@@ -102,11 +107,13 @@ class Crew:
         size: int,
         start_worker: Callable[[], WorkerProcess],
         signals: StopSignals,
+        stopped_timeout_ms: int,
         read_ms: Callable[[], float] = boottime_ms,
     ) -> None:
         self.places = [Place(number) for number in range(size)]
         self._start_worker = start_worker
         self._signals = signals
+        self._stopped_timeout_ms = stopped_timeout_ms
         self._read_ms = read_ms
         self._selector = selectors.DefaultSelector()
         self._selector.register(signals, selectors.EVENT_READ)
@@ -193,6 +200,7 @@ class Crew:
     def _start(self, place: Place) -> None:
         place.is_ready = place.was_useful = place.is_leaving = False
         place.since_ms = self._read_ms()
+        place.runs, place.stopped_since_ms = 0, None
         try:
             place.process = self._start_worker()
         except OSError as error:
@@ -260,8 +268,10 @@ class Crew:
         return ended
 
     def _end_hanging(self) -> None:
-        """End workers that take too long to start or to leave."""
+        """End workers that take too long to start or to leave, or have been stopped."""
         now_ms = self._read_ms()
+        for place in self._workers():
+            self._end_stopped(place, now_ms)
         for place in self.places:
             process, waited_ms = place.process, now_ms - place.since_ms
             if process is None:
@@ -271,6 +281,19 @@ class Crew:
             elif not (place.is_leaving or place.is_ready) and waited_ms > START_TIMEOUT_MS:
                 logger.error("%s was not ready after %d s", place.name, START_TIMEOUT_MS // 1000)
                 process.kill()
+
+    def _end_stopped(self, place: Place, now_ms: float) -> None:
+        """End a worker that somebody stopped: its supervisor beats on, its run does not move."""
+        process = place.process
+        if process is None or not process.is_stopped():
+            place.stopped_since_ms = None
+            return
+        if place.stopped_since_ms is None:
+            place.stopped_since_ms = now_ms
+            logger.warning("%s is stopped (pid %d)", place.name, process.pid)
+        if now_ms - place.stopped_since_ms >= self._stopped_timeout_ms:
+            logger.error("%s has been stopped for too long; it is killed", place.name)
+            process.kill()
 
     def _forget_descriptor(self, descriptor: int) -> None:
         if descriptor in self._selector.get_map():

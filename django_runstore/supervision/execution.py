@@ -6,10 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from django_runstore.display_text import printable
 from django_runstore.handlers.execution import Failed, Interrupted
 from django_runstore.supervision.endings import (
     DEADLINE_PASSED,
     NOT_STARTED,
+    UNREADABLE,
+    Ending,
     WorkerLost,
     error_json,
 )
@@ -132,3 +135,21 @@ def deadline_of(run: RunRow, confirmed_at_ms: float) -> float:
         return math.inf
     # The claim stamped its first heartbeat by the clock that deadlines are compared with.
     return confirmed_at_ms + run.deadline_at_ms - run.heartbeat_at_ms
+
+
+def cannot_read(ending: Ending | None) -> bool:
+    """Tell whether the worker could not read the run, though its supervisor could."""
+    return ending is not None and ending.outcome == Interrupted(UNREADABLE)
+
+
+def explanation_of(ending: Ending | None) -> str:
+    """Say why a run ended as it did, to follow on how; empty where that says it all."""
+    if ending is None:
+        return ""
+    match ending.outcome:
+        case Interrupted(reason):
+            return f" ({printable(reason)})"
+        case WorkerLost():
+            return f" (worker lost: {ending.exit})"
+        case _:
+            return ""

@@ -12,9 +12,7 @@ from django_runstore.display_text import printable
 from django_runstore.handlers.execution import Interrupted
 from django_runstore.supervision.endings import (
     DEADLINE_PASSED,
-    UNREADABLE,
     Ending,
-    WorkerLost,
     outcome_of,
 )
 from django_runstore.supervision.execution import (
@@ -23,7 +21,9 @@ from django_runstore.supervision.execution import (
     LEASE_LAPSED,
     Execution,
     Stopping,
+    cannot_read,
     deadline_of,
+    explanation_of,
     reason_to_stay_out,
 )
 from django_runstore.supervision.protocol import (
@@ -34,6 +34,7 @@ from django_runstore.supervision.protocol import (
     Started,
     Stop,
 )
+from django_runstore.supervision.recycling import RecycleRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -56,6 +57,7 @@ class Executions:
         keeper: Beats for what is owned.
         settler: Keeps what has ended until it is settled.
         read_ms: A clock for intervals; replaced in tests.
+        recycle: When a worker is replaced.
         stop_grace_ms: How long a run past its deadline may take to come to a safe point.
     """
 
@@ -63,6 +65,7 @@ class Executions:
     keeper: LeaseKeeper
     settler: Settler
     read_ms: Callable[[], float] = boottime_ms
+    recycle: RecycleRule = field(default_factory=RecycleRule)
     stop_grace_ms: int = field(default_factory=lambda: conf.current().stop_grace_ms)
     counts: dict[str, int] = field(default_factory=dict)
     """How many runs ended how, for the last line of the log."""
@@ -318,32 +321,24 @@ class Executions:
                 printable(execution.run_id),
                 "put back" if result == "suspended" else result,
                 (self.read_ms() - execution.begun_at_ms) / 1000,
-                _explanation(ending),
+                explanation_of(ending),
                 extra=execution.facts,
             )
         place = execution.place
         if place.process is not execution.process:
             return
+        place.runs += 1
         self.crew.send(place, Settled(*execution.key))
         is_interrupted = execution.stopping is not None and execution.stopping.is_forced
-        if is_interrupted or _cannot_read(ending):
+        if is_interrupted or cannot_read(ending):
             # Interrupted wherever it was: whatever that left behind goes with the process.
             # And one that cannot reach the database, as its supervisor can, would go on to
             # take runs and execute none of them.
             self.crew.dismiss(place)
+        elif reason := self._reason_to_replace(place):
+            logger.info("%s is replaced: %s", place.name, reason)
+            self.crew.dismiss(place)
 
-
-def _cannot_read(ending: Ending | None) -> bool:
-    return ending is not None and ending.outcome == Interrupted(UNREADABLE)
-
-
-def _explanation(ending: Ending | None) -> str:
-    if ending is None:
-        return ""
-    match ending.outcome:
-        case Interrupted(reason):
-            return f" ({printable(reason)})"
-        case WorkerLost():
-            return f" (worker lost: {ending.exit})"
-        case _:
-            return ""
+    def _reason_to_replace(self, place: Place) -> str | None:
+        process = place.process
+        return None if process is None else self.recycle.reason(place.runs, process.resident_bytes)

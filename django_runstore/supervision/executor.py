@@ -35,6 +35,7 @@ from django_runstore.supervision.endings import (
     error_json,
     report_of,
 )
+from django_runstore.supervision.handler_output import captured
 from django_runstore.supervision.parent_death import (
     ParentIsGoneError,
     die_with_parent,
@@ -158,7 +159,11 @@ class Executor:
             return Interrupted(UNKNOWN_HANDLER)
         self._report(Started(ownership.run_id, ownership.fence))
         context = RunContext(row, ownership.fence, self._owner, self._store, ownership)
-        return execute(handler, context)
+        if not conf.current().capture_output:
+            return execute(handler, context)
+        facts = {"run_id": row.run_id, "fence": ownership.fence, "handler": row.handler}
+        with captured(facts):
+            return execute(handler, context)
 
     def _read_run(self, ownership: Ownership) -> RunRow | None:
         """Read the run, patient with a database that is away for a moment."""

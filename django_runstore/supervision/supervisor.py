@@ -24,6 +24,7 @@ from django_runstore.supervision.loop import EndOptions, ExitStatus, Loop
 from django_runstore.supervision.ownership_news import OwnershipNews
 from django_runstore.supervision.presence import Presence
 from django_runstore.supervision.protocol import Hello
+from django_runstore.supervision.recycling import RecycleRule
 from django_runstore.supervision.rounds import Rounds
 from django_runstore.supervision.settlement import Settler
 from django_runstore.supervision.shared_deadline import SharedDeadlines
@@ -107,6 +108,7 @@ class Supervisor:
                 self._options.concurrency,
                 lambda: WorkerProcess.start(hello, self._worker_command),
                 signals,
+                lease.stale_after_ms,
             )
             cleanup.callback(crew.close)
             news = OwnershipNews(signals.wake)
@@ -119,7 +121,7 @@ class Supervisor:
                 deadlines=deadlines,
             )
             settler = Settler(store, owner)
-            executions = Executions(crew, keeper, settler)
+            executions = Executions(crew, keeper, settler, recycle=_recycle_rule())
             sweeper = Sweeper(using, owner, store.clock, lease)
             rounds = Rounds(
                 store,
@@ -200,6 +202,11 @@ class Supervisor:
             self._options.using,
             counted(len(registry.names()), "handler"),
         )
+
+
+def _recycle_rule() -> RecycleRule:
+    settings = conf.current()
+    return RecycleRule(settings.worker_max_runs, settings.worker_max_memory_mib)
 
 
 def _summary(counts: Mapping[str, int]) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from django_runstore.supervision.endings import WorkerExit
@@ -136,6 +137,24 @@ class WorkerProcess:
     def kill(self) -> None:
         """End the worker and everything its handler started, at once."""
         self._signal_group(signal.SIGKILL)
+
+    def resident_bytes(self) -> int | None:
+        """Tell how much memory the worker holds; None where the system does not say."""
+        try:
+            pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
+        except (OSError, IndexError):
+            return None
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def is_stopped(self) -> bool:
+        """Tell whether somebody has stopped the worker (SIGSTOP) and not let it go on."""
+        if self._exit is not None:
+            return False
+        try:
+            found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return False
+        return found is not None and found.si_code == os.CLD_STOPPED
 
     def has_exited(self) -> bool:
         """Tell whether the worker has ended; it keeps its pid until it is reaped."""

@@ -41,6 +41,17 @@ def noisy(run):
     subprocess.run(["echo", "and so may their children"], check=True)
 
 
+@handler("test.closes_output")
+def closes_output(run):
+    sys.stdout.close()
+    sys.stderr = None
+
+
+@handler("test.pid")
+def pid(run):
+    return os.getpid()
+
+
 @handler("test.fail")
 def fail(run):
     message = "the disk is full \0 \ud800"

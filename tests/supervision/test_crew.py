@@ -1,6 +1,7 @@
 """Workers that start badly, hang, babble and die, as small scripts."""
 
 import os
+import signal
 import sys
 import tempfile
 import textwrap
@@ -45,9 +46,13 @@ def make_crew():
             lock_fd=lock.fileno(),
         )
 
-        def make(script, size=1):
+        def make(script, size=1, stopped_timeout_ms=60_000):
             command = [sys.executable, "-c", PRELUDE + textwrap.dedent(script)]
-            made.append(Crew(size, lambda: WorkerProcess.start(hello, command), signals))
+
+            def start():
+                return WorkerProcess.start(hello, command)
+
+            made.append(Crew(size, start, signals, stopped_timeout_ms))
             made[-1].refill()
             return made[-1]
 
@@ -188,7 +193,7 @@ def test_a_worker_that_cannot_be_made_is_tried_again_later(make_crew, caplog):
         raise OSError(11, "Resource temporarily unavailable")
 
     with StopSignals() as signals:
-        crew = Crew(1, refuse, signals)
+        crew = Crew(1, refuse, signals, 60_000)
         crew.refill()
         assert crew.failed_starts == 1
         assert crew.next_start_in_ms() > 0
@@ -207,3 +212,36 @@ def test_restarts_are_paced(make_crew):
         listen(crew, lambda _: crew.next_start_in_ms() == 0)
         crew.refill()
     assert pauses[0] < pauses[2]
+
+
+class TestStoppedWorkers:
+    IDLE = """
+    say(Ready(os.getpid()))
+    time.sleep(600)
+    """
+
+    def test_a_worker_that_is_stopped_for_too_long_is_killed(self, make_crew, caplog):
+        crew = make_crew(self.IDLE, stopped_timeout_ms=300)
+        (place,) = crew.places
+        listen(crew, lambda _: place.is_ready)
+        os.kill(place.process.pid, signal.SIGSTOP)
+        ended = listen(crew, lambda events: any(isinstance(one, Ended) for one in events))
+        assert [one.exit.code for one in ended if isinstance(one, Ended)] == [-9]
+        assert "worker 1 has been stopped for too long" in caplog.text
+
+    def test_a_worker_that_goes_on_in_time_is_left_alone(self, make_crew):
+        crew = make_crew(self.IDLE)
+        (place,) = crew.places
+        listen(crew, lambda _: place.is_ready)
+        os.kill(place.process.pid, signal.SIGSTOP)
+        listen(crew, lambda _: place.stopped_since_ms is not None)
+        os.kill(place.process.pid, signal.SIGCONT)
+        listen(crew, lambda _: place.stopped_since_ms is None)
+        assert place.can_work
+
+    def test_a_worker_tells_how_much_memory_it_holds(self, make_crew):
+        crew = make_crew(self.IDLE)
+        (place,) = crew.places
+        listen(crew, lambda _: place.is_ready)
+        held = place.process.resident_bytes()
+        assert held is None or held > 1024 * 1024

@@ -8,6 +8,7 @@ from django_runstore.supervision.crew import Ended, Place, Said
 from django_runstore.supervision.endings import Ending, WorkerExit, WorkerLost
 from django_runstore.supervision.executions import Executions
 from django_runstore.supervision.protocol import Finished, Lapsed, Settled, Start, Started, Stop
+from django_runstore.supervision.recycling import MIB, RecycleRule
 from django_runstore.supervision.settlement import Settlement
 from django_runstore.testing import FakeClock
 
@@ -18,6 +19,8 @@ GRACE_MS = 300
 
 
 class FakeProcess:
+    held_bytes = None
+
     def __init__(self):
         self.signals = []
 
@@ -26,6 +29,9 @@ class FakeProcess:
 
     def kill(self):
         self.signals.append("KILL")
+
+    def resident_bytes(self):
+        return self.held_bytes
 
 
 class FakeCrew:
@@ -368,3 +374,25 @@ class TestDeadlines:
         scene.clock.set(500)
         scene.begin(requested_at_ms=7, deadline_at_ms=CLAIMED_AT_MS)
         assert scene.outcomes == [Interrupted("cancelled")]
+
+
+class TestRecycling:
+    def settle(self, scene, run_id):
+        scene.begin(run_id)
+        scene.hear(Finished(run_id, 1, "completed", "1"))
+        scene.executions.settled([Settlement(scene.settler.endings[-1], "completed")])
+
+    def test_a_worker_is_dismissed_after_its_last_run_and_not_before(self, scene):
+        scene.executions.recycle = RecycleRule(most_runs=2)
+        self.settle(scene, "a")
+        assert scene.crew.dismissed == []
+        self.settle(scene, "b")
+        assert scene.crew.dismissed == [0]
+        assert scene.crew.sent[-1] == (0, Settled("b", 1))
+
+    def test_a_worker_that_holds_too_much_is_dismissed(self, scene):
+        scene.executions.recycle = RecycleRule(most_mib=1)
+        self.settle(scene, "a")
+        scene.place.process.held_bytes = 2 * MIB
+        self.settle(scene, "b")
+        assert scene.crew.dismissed == [0]
