@@ -1,8 +1,34 @@
-"""Bound how long maintenance waits for locks that somebody else holds."""
+"""Bound how long maintenance takes, and how long it waits for locks that somebody else holds."""
+
+from typing import Final
 
 from django.db import connections
 
 from django_runstore.db.backends import has_one_writer
+
+STATEMENT_PER_LOCK_WAIT: Final = 10
+"""How many times as long as for a lock a statement of a sweep may take altogether."""
+
+
+def limit_statements(using: str, lock_wait_ms: int) -> None:
+    """
+    Let no statement of this transaction wait or work for long: the next sweep tries again.
+
+    A row costs a few buffers to find, so what takes seconds hangs, or found no index. Past
+    the limit the database ends the statement, which is an error like any other.
+
+    Args:
+        using: Database alias.
+        lock_wait_ms: For a lock; ``STATEMENT_PER_LOCK_WAIT`` times that for a statement.
+    """
+    if has_one_writer(using):
+        return
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('lock_timeout', %s, true),"
+            " set_config('statement_timeout', %s, true)",
+            [f"{lock_wait_ms}ms", f"{STATEMENT_PER_LOCK_WAIT * lock_wait_ms}ms"],
+        )
 
 
 def limit_lock_wait(using: str, timeout_ms: int) -> None:

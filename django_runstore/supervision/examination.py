@@ -10,7 +10,7 @@ from django_runstore.liveness import gather_claim_evidence, gather_evidence
 from django_runstore.outcomes import Recovered
 from django_runstore.states import RunStatus
 from django_runstore.supervision.doubts import doubt_about
-from django_runstore.supervision.stale_rows import bounded_lock_waits
+from django_runstore.supervision.stale_rows import bounded_statements
 from django_runstore.supervision.sweep_report import SweepAnswer
 from django_runstore.supervision.takeover import (
     Circumstances,
@@ -82,7 +82,7 @@ class Examiner:
     ) -> tuple[SweepAnswer, str]:
         try:
             # The one read that evidence and takeover both go by.
-            with bounded_lock_waits(self._store.using, self._lock_wait_ms):
+            with bounded_statements(self._store.using, self._lock_wait_ms):
                 row = self._store.get(seen.run_id)
             return look_after(seen, row)
         except RunNotFound as error:

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from django_runstore.db.backends import has_one_writer
 from django_runstore.db.boundary import is_nested
-from django_runstore.db.lock_wait import limit_lock_wait
+from django_runstore.db.lock_wait import limit_statements
 from django_runstore.models import Run
 from django_runstore.owners import OwnerId
 from django_runstore.states import RunStatus
@@ -73,7 +73,7 @@ def stale_claims(page: Page) -> list[StaleRow]:
 def _read(page: Page, runs: RunQuerySet, role: str, stamp: str) -> list[StaleRow]:
     columns = ("run_id", f"{role}_host_id", f"{role}_pid", f"{role}_nonce", stamp, "fence")
     wanted = runs.filter(run_id__gt=page.after).order_by("run_id").values_list(*columns)
-    with bounded_lock_waits(page.using, page.lock_wait_ms):
+    with bounded_statements(page.using, page.lock_wait_ms):
         return [
             StaleRow(run_id, OwnerId(host_id, pid, nonce), stamp_ms, fence)
             for run_id, host_id, pid, nonce, stamp_ms, fence in wanted[: page.size]
@@ -81,12 +81,12 @@ def _read(page: Page, runs: RunQuerySet, role: str, stamp: str) -> list[StaleRow
 
 
 @contextmanager
-def bounded_lock_waits(using: str, lock_wait_ms: int) -> Iterator[None]:
-    """Give up on a locked table after a while instead of standing in line for ever."""
+def bounded_statements(using: str, lock_wait_ms: int) -> Iterator[None]:
+    """Give up on a locked table, or a statement that hangs, instead of waiting for ever."""
     if is_nested(using) or has_one_writer(using):
         # A caller's transaction keeps its own limit, and readers of SQLite wait for nobody.
         yield
         return
     with transaction.atomic(using=using):
-        limit_lock_wait(using, lock_wait_ms)
+        limit_statements(using, lock_wait_ms)
         yield

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from django_runstore import conf
 from django_runstore.db.backends import locks_rows, skips_locked_rows
 from django_runstore.db.boundary import is_nested, write
-from django_runstore.db.lock_wait import limit_lock_wait
+from django_runstore.db.lock_wait import limit_statements
 from django_runstore.models import Run
 from django_runstore.outcomes import Activated, NotFound, Transitioned
 from django_runstore.snapshots import OwnedTransition, RunNote, TransitionGuard
@@ -96,7 +96,7 @@ def take_over(
 
     def body() -> Taken | Loss:
         if not joins:
-            limit_lock_wait(store.using, lock_wait_ms)
+            limit_statements(store.using, lock_wait_ms)
         circumstances = _lock(store.using, row.run_id)
         if circumstances is None:
             return _passed_over(store.using, row.run_id)
@@ -129,7 +129,7 @@ def clear_claim(
 
     def body() -> RecoverOutcome | LockedElsewhere:
         if not joins:
-            limit_lock_wait(store.using, lock_wait_ms)
+            limit_statements(store.using, lock_wait_ms)
         if _lock(store.using, row.run_id) is None:
             return _passed_over(store.using, row.run_id)
         return store.recover_claim(
