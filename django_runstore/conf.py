@@ -49,6 +49,12 @@ class RunstoreSettings:
     poll_interval_ms: int = 500
     """POLL_INTERVAL_MS: pause between two looks for claimable runs, in milliseconds."""
 
+    idle_poll_interval_ms: int = 2_000
+    """IDLE_POLL_INTERVAL_MS: the longest that pause becomes while nothing is found."""
+
+    notices: bool = True
+    """NOTICES: whether PostgreSQL's NOTIFY wakes supervisors; off behind transaction poolers."""
+
     stop_grace_ms: int = 10_000
     """STOP_GRACE_MS: time a run gets to stop before its process is killed, in milliseconds."""
 
@@ -242,6 +248,8 @@ _KEYS: Final[Mapping[str, _Key]] = {
     "ARBITER": _Key("arbiter", "a dotted path", _dotted_path),
     "LIVENESS": _Key("liveness", "a list of dotted paths", _dotted_paths),
     "POLL_INTERVAL_MS": _Key("poll_interval_ms", "whole milliseconds above 0", _positive),
+    "IDLE_POLL_INTERVAL_MS": _Key("idle_poll_interval_ms", "whole milliseconds above 0", _positive),
+    "NOTICES": _Key("notices", "True or False", _truth),
     "STOP_GRACE_MS": _Key("stop_grace_ms", "whole milliseconds, 0 or more", _not_negative),
     "MAX_RECOVERIES": _Key("max_recoveries", "a whole number, 0 or more", _not_negative),
     "WORKER_MAX_RUNS": _Key("worker_max_runs", "a whole number above 0, or None", _or_none),

@@ -14,7 +14,8 @@ RUNSTORE = {
         "STALE_AFTER_MS": 2_000,
         "SKEW_ALLOWANCE_MS": 600,
     },
-    "POLL_INTERVAL_MS": 100,
+    "POLL_INTERVAL_MS": int(os.environ.get("RUNSTORE_TEST_POLL_INTERVAL_MS", "100")),
+    "IDLE_POLL_INTERVAL_MS": 200,
     "STOP_GRACE_MS": 1_000,
     **{
         name: int(os.environ[f"RUNSTORE_TEST_{name}"])

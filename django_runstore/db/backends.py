@@ -2,6 +2,8 @@
 
 from django.db import connections
 
+from django_runstore import conf
+
 
 def locks_rows(using: str) -> bool:
     """Tell whether ``SELECT ... FOR UPDATE`` locks; SQLite accepts and ignores it."""
@@ -24,5 +26,9 @@ def has_one_writer(using: str) -> bool:
 
 
 def sends_notices(using: str) -> bool:
-    """Tell whether a transaction can wake other sessions as it commits (NOTIFY)."""
-    return connections[using].vendor == "postgresql"
+    """
+    Tell whether a transaction can wake other sessions as it commits (NOTIFY).
+
+    Never where ``RUNSTORE["NOTICES"]`` is off: nothing is sent then, and nobody listens.
+    """
+    return connections[using].vendor == "postgresql" and conf.current().notices

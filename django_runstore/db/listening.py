@@ -38,12 +38,27 @@ _DEFAULTS: Final = {
 }
 
 
+def open_session(using: str) -> psycopg.Connection[Any]:
+    """
+    Open a bare session, never Django's, with the parameters of the alias.
+
+    In autocommit, since a session in a transaction is told nothing, and without prepared
+    statements, which poolers lose.
+
+    Raises:
+        psycopg.Error, django.db.Error, OSError: no session; within seconds, unless the
+            settings name another ``connect_timeout``.
+    """
+    parameters = connections[using].get_connection_params()
+    for name in ("context", "cursor_factory"):
+        parameters.pop(name, None)
+    parameters |= {"autocommit": True, "prepare_threshold": None}
+    return psycopg.connect(**_DEFAULTS | parameters)
+
+
 class Listener:
     """
     A session of its own that listens on one channel; connects when it is first waited on.
-
-    The connection is a bare one and never Django's: in autocommit, since a session in a
-    transaction is told nothing, and without prepared statements, which poolers lose.
 
     Args:
         using: Database alias.
@@ -94,11 +109,7 @@ class Listener:
         if time.monotonic() < self._next_attempt:
             return False
         try:
-            parameters = connections[self._using].get_connection_params()
-            for name in ("context", "cursor_factory"):
-                parameters.pop(name, None)
-            parameters |= {"autocommit": True, "prepare_threshold": None}
-            connection = psycopg.connect(**_DEFAULTS | parameters)
+            connection = open_session(self._using)
             connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
         except (psycopg.Error, DjangoError, OSError) as error:
             self._fail(error)

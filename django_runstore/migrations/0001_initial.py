@@ -1136,6 +1136,14 @@ class Migration(migrations.Migration):
                     "is_draining",
                     models.BooleanField(db_default=False, default=False, verbose_name="draining"),
                 ),
+                (
+                    "hears_notices",
+                    models.BooleanField(
+                        help_text="False when it only polls. Null where notices are not used.",
+                        null=True,
+                        verbose_name="hears notices",
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "supervisor",

@@ -31,6 +31,11 @@ class SupervisorProcess(ReadOnlyModel):
     queues_json = models.TextField(_("queues"), help_text=_("Null for all queues."))
     capacity = models.IntegerField(_("capacity"), help_text=_("How many runs at once."))
     is_draining = models.BooleanField(_("draining"), default=False, db_default=False)
+    hears_notices = models.BooleanField(
+        _("hears notices"),
+        null=True,
+        help_text=_("False when it only polls. Null where notices are not used."),
+    )
 
     objects = ReadOnlyManager()
     unguarded = UnguardedManager()

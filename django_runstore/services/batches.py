@@ -15,6 +15,7 @@ from django_runstore.db import pulse_statements
 from django_runstore.db.backends import skips_locked_rows
 from django_runstore.db.boundary import is_nested
 from django_runstore.db.concurrency import FULL_KEYS
+from django_runstore.db.lock_wait import limit_lock_wait
 from django_runstore.errors import RunDecodeFailed
 from django_runstore.metrics import tallies
 from django_runstore.models import Run
@@ -41,6 +42,7 @@ _log = logging.getLogger("django_runstore.services")
 
 LARGEST_CLAIM: Final = 1_000
 _PAIR: Final = 2
+_CLAIM_ATTEMPTS: Final = 2
 
 _ANSWERS: Final[Mapping[pulse_statements.Beat, BatchHeartbeatOutcome]] = {
     "beaten": Updated(),
@@ -70,7 +72,8 @@ class Batches(Leasing):
         A step of priority counts like a minute of having been due longer, so that runs of a
         low priority have their turn too.
 
-        Runs that another transaction has locked are passed over, not waited for. Clears what
+        Runs that another transaction has locked are passed over, not waited for, and a lock of
+        the whole table is waited for one heartbeat interval, twice. Clears what
         a suspended run was waiting for. Three statements for any number of runs, and two more
         for those with a concurrency key, which are passed over while their limit is reached.
 
@@ -96,6 +99,8 @@ class Batches(Leasing):
         door.note(owner_host_id=holder.host_id)
 
         def body() -> tuple[ClaimedRun, ...]:
+            if not nested:
+                limit_lock_wait(self.using, conf.current().lease.heartbeat_interval_ms)
             at_ms = reading()
             due, refused = self._due(served, readable, at_ms), set[str]()
             concurrency = Concurrency(self.using)
@@ -121,7 +126,9 @@ class Batches(Leasing):
                 for _, row, fence in granted
             )
 
-        return self._write(operation, body)
+        nested = is_nested(self.using)
+        # The next poll is the retry. Who claims has signals to answer meanwhile.
+        return self._write(operation, body, attempts=_CLAIM_ATTEMPTS)
 
     def _due(self, queues: tuple[str, ...] | None, readable: Q, now_ms: int) -> Any:  # noqa: ANN401 - an unguarded queryset
         """Lock what is due, in the order it is to be taken."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.db.models import F, Value
 from django.db.models.functions import Coalesce
 
+from django_runstore.db.run_notices import announce_cancel_request
 from django_runstore.durable import encode_json
 from django_runstore.errors import RunDecodeFailed, RunPersistenceFailed
 from django_runstore.metrics import tallies
@@ -153,6 +154,7 @@ def _ask(operation: str, runs: Any, members: Any, requested_at_ms: int) -> Cance
 
 def _ask_once(operation: str, runs: Any, members: Any, at_ms: int) -> CancelOutcome | _Missed:  # noqa: ANN401 - as _ask
     if _unasked(runs).update(cancel_requested_at_ms=at_ms):
+        announce_cancel_request(runs.db)
         return CancelRequested(at_ms)
     return _judge_miss(operation, members.values(*_JUDGED))
 

@@ -13,6 +13,8 @@ from django_runstore.states import RunStatus
 LOCKED_COLUMNS: Final = (
     "run_id",
     "status",
+    "queue",
+    "concurrency_key",
     "started_at_ms",
     "owner_host_id",
     "owner_pid",
@@ -40,6 +42,8 @@ class LockedRun:
 
     run_id: str
     status: str
+    queue: str
+    concurrency_key: str
     started_at_ms: int | None
     owner: OwnerId | None
     heartbeat_at_ms: int | None

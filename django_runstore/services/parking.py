@@ -7,6 +7,7 @@ from django.db.models import F, Value
 from django.db.models.functions import Coalesce, Least
 
 from django_runstore.arbiters.lease import AskGuard, Refused
+from django_runstore.db.run_notices import announce_claimable
 from django_runstore.errors import RunDecodeFailed, RunNotFound
 from django_runstore.metrics import tallies
 from django_runstore.models import Run
@@ -121,6 +122,8 @@ class Parking(StoreCore):
                 # An earlier time is its place in the queue; it keeps that.
                 columns["available_at_ms"] = Least(Coalesce(F("available_at_ms"), now_ms), now_ms)
             self._apply(operation, row, columns)
+            if row.status == RunStatus.SUSPENDED:
+                announce_claimable(self.using, [row.queue])
             return Woken()
 
         return self._write(operation, body)

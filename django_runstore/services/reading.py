@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 from django.db.models import F
 
 from django_runstore.db.journal_statements import first_sequences
+from django_runstore.db.run_notices import announce_claimable
 from django_runstore.durable import durable_text, safe_integer
 from django_runstore.errors import RunConstraint, RunNotFound
 from django_runstore.metrics import tallies
@@ -124,6 +125,8 @@ class Reading(StoreCore):
                 **first_sequences(self.using, identifier),
                 **columns,
             )
+            if due_at_ms is not None and due_at_ms <= now_ms:
+                announce_claimable(self.using, [str(columns["queue"])])
 
         self._write(operation, body)
 

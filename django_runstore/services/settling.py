@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import F
 
 from django_runstore.arbiters.lease import AskGuard, AskRelease, Lease, Refused
+from django_runstore.db.run_notices import announce_claimable
 from django_runstore.metrics import count, tallies
 from django_runstore.metrics.contract import RUN_THROUGHPUT
 from django_runstore.metrics.exporting import listeners
@@ -53,11 +54,12 @@ class _Move:
 
 
 class _Entries(NamedTuple):
-    """What the moves of one transaction leave to its end: journal entries, runs to count."""
+    """What the moves of one transaction leave to its end: entries, runs to count, notices."""
 
     facts: list[tuple[str, int, Sequence[Fact]]]
     notes: list[tuple[str, int, RunNote]]
     settled: list[str]
+    claimable: set[str]
 
 
 class Settling(StoreCore):
@@ -113,7 +115,7 @@ class Settling(StoreCore):
         now_ms = self._now(operation)
 
         def body() -> TransitionOutcome:
-            entries = _Entries([], [], [])
+            entries = _Entries([], [], [], set())
             answer = self._move(operation, self._lock(identifier), holder, move, now_ms, entries)
             self._append(operation, entries, now_ms)
             return answer
@@ -141,7 +143,7 @@ class Settling(StoreCore):
 
         def body() -> dict[str, TransitionOutcome]:
             rows = self._lock_many(moves)
-            entries = _Entries([], [], [])
+            entries = _Entries([], [], [], set())
             answers = {
                 run_id: self._move(operation, rows.get(run_id), holder, move, now_ms, entries)
                 for run_id, move in moves.items()
@@ -191,6 +193,10 @@ class Settling(StoreCore):
             entries.notes.append((row.run_id, row.journal_seq, move.note))
             changes["journal_seq"] = row.journal_seq + 1
         self._apply(operation, row, changes)
+        due_at_ms = changes.get("available_at_ms")
+        gives_way = row.concurrency_key and move.to_status != RunStatus.RUNNING
+        if gives_way or (due_at_ms is not None and due_at_ms <= now_ms):
+            entries.claimable.add(row.queue)
         if is_terminal_run_status(move.to_status):
             entries.settled.append(row.run_id)
         return Transitioned()
@@ -199,6 +205,7 @@ class Settling(StoreCore):
         """Append what the moves have left, each kind in one statement; count runs on commit."""
         append_notes(self.using, entries.notes, now_ms)
         self._append_facts(operation, entries.facts)
+        announce_claimable(self.using, entries.claimable)
         if entries.settled and listeners():
             settled = partial(count, RUN_THROUGHPUT, amount=len(entries.settled))
             transaction.on_commit(settled, using=self.using)

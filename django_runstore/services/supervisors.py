@@ -68,12 +68,23 @@ class SupervisorRegister:
 
         write(self._using, body, attempts=_ATTEMPTS)
 
-    def touch(self, owner: OwnerId, *, is_draining: bool) -> bool:
-        """Say that ``owner`` is there. False when its row is not, so that it enters again."""
+    def touch(
+        self, owner: OwnerId, *, is_draining: bool, hears_notices: bool | None = None
+    ) -> bool:
+        """
+        Say that ``owner`` is there. False when its row is not, so that it enters again.
+
+        Args:
+            hears_notices: Whether notices of the database arrive; None where there are none.
+        """
         now_ms = self._now_ms()
 
         def body() -> bool:
-            columns = {"pulsed_at_ms": now_ms, "is_draining": is_draining}
+            columns = {
+                "pulsed_at_ms": now_ms,
+                "is_draining": is_draining,
+                "hears_notices": hears_notices,
+            }
             return bool(self._rows_of(owner).update(**columns))
 
         return write(self._using, body, attempts=_ATTEMPTS)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from django_runstore.supervision.settlement import Settler
     from django_runstore.supervision.signals import StopSignals
     from django_runstore.supervision.stalls import Stalls
+    from django_runstore.supervision.wake_ups import WakeUps
 
 logger = logging.getLogger("django_runstore.supervision")
 
@@ -37,6 +38,9 @@ LAST_ATTEMPTS_MS: Final = 5_000
 """How long settling goes on after a second stop signal."""
 
 SHORTEST_NAP_MS: Final = 20
+
+LONGEST_NAP_MS: Final = 1_500
+"""How long the end of the pulse may go unnoticed, and how old a probe file may become."""
 
 TOUCH_LOCK_MS: Final = 60 * 60 * 1000
 """How often the lock file is marked as in use."""
@@ -73,6 +77,7 @@ class Loop:
 
     Args:
         news: What the keeper's thread finds out about the ownerships.
+        wake_ups: What the database says by itself.
         lock: The owner's, held by whoever calls.
         on_stopping: Called when nothing more will be claimed; must not wait.
     """
@@ -89,6 +94,7 @@ class Loop:
         stalls: Stalls,
         signals: StopSignals,
         news: OwnershipNews,
+        wake_ups: WakeUps,
         lock: OwnerLock,
         on_stopping: Callable[[], object],
     ) -> None:
@@ -102,6 +108,7 @@ class Loop:
         self._stalls = stalls
         self._signals = signals
         self._news = news
+        self._wake_ups = wake_ups
         self._lock = lock
         self._lock_timer = Timer(TOUCH_LOCK_MS, jitter=True)
         self._lock_timer.restart()
@@ -127,13 +134,7 @@ class Loop:
                 self._executions.worker_ended(event)
             else:
                 self._executions.hear(event)
-        for news in self._news.take():
-            if isinstance(news, Lost):
-                self._executions.ownership_lost(
-                    news.run_id, news.fence, kill_after_ms=self._lease.heartbeat_interval_ms
-                )
-            else:
-                self._executions.ownership_lapsed(news.run_id, news.fence)
+        self._take_news()
         self._watch_pulse()
         self._executions.enforce_stops()
         self._executions.settled(self._settler.attempt(may_settle=self._executions.may_settle))
@@ -148,8 +149,24 @@ class Loop:
             # What has just ended may have left something to do.
             self._rounds.claim_soon()
         self._rounds.look_for_the_dead()
-        self._rounds.claim(self._places_to_fill())
+        if self._signals.count == self._signals_taken:
+            # Otherwise a signal came during this turn, and the next one begins to drain.
+            self._rounds.claim(self._places_to_fill())
         self._crew.refill()
+
+    def _take_news(self) -> None:
+        """Act on what other threads have found out."""
+        for news in self._news.take():
+            if isinstance(news, Lost):
+                self._executions.ownership_lost(
+                    news.run_id, news.fence, kill_after_ms=self._lease.heartbeat_interval_ms
+                )
+            else:
+                self._executions.ownership_lapsed(news.run_id, news.fence)
+        if self._wake_ups.take_cancel_requested():
+            self._rounds.look_soon()
+        if self._wake_ups.take_claimable():
+            self._rounds.claim_soon()
 
     def _places_to_fill(self) -> list[Place]:
         places = self._executions.idle_places()
@@ -186,7 +203,11 @@ class Loop:
             return None
         if self._options.once and self._rounds.has_looked:
             return ExitStatus.DONE
-        if self._options.drain and self._rounds.found_nothing:
+        if (
+            self._options.drain
+            and self._rounds.found_nothing
+            and not self._rounds.others_hold_due()
+        ):
             return ExitStatus.DONE
         if self._crew.failed_starts >= MOST_FAILED_STARTS:
             logger.error("no worker can be started; giving up")
@@ -200,7 +221,9 @@ class Loop:
             self._crew.next_start_in_ms(),
             self._stalls.next_look_in_ms(),
         ]
-        if self._leave_at_ms is not None:
+        if self._leave_at_ms is None:
+            naps.append(self._rounds.next_sweep_in_ms())
+        else:
             naps.append(self._leave_at_ms - boottime_ms())
         if len(self._settler):
             # Held back until a confirmation comes, or until the database answers.
@@ -209,7 +232,7 @@ class Loop:
             naps.append(self._rounds.next_look_in_ms())
         if not self._is_stopping and self._places_to_fill():
             naps.append(max(SHORTEST_NAP_MS, self._rounds.next_claim_in_ms()))
-        return max(0.0, min(self._lease.heartbeat_interval_ms, *naps))
+        return max(0.0, min(LONGEST_NAP_MS, *naps))
 
     # --- being stopped ------------------------------------------------------------
 

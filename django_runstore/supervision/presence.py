@@ -48,6 +48,7 @@ class Presence:
     Args:
         is_pulsing: Tells whether the leases are being kept; while they are not, nothing is
             said, so that the row of a supervisor in trouble grows old.
+        hears_notices: Tells whether notices arrive; None where there are none.
         interval_ms: How often it is said; shorter in tests.
     """
 
@@ -58,12 +59,14 @@ class Presence:
         description: SupervisorDescription,
         *,
         is_pulsing: Callable[[], bool],
+        hears_notices: Callable[[], bool | None] = lambda: None,
         interval_ms: int = INTERVAL_MS,
     ) -> None:
         self._register = register
         self._owner = owner
         self._description = description
         self._is_pulsing = is_pulsing
+        self._hears_notices = hears_notices
         self._interval_s = interval_ms / 1000
         self._is_draining = False
         self._is_stopping = False
@@ -99,12 +102,17 @@ class Presence:
 
     def _say(self) -> None:
         if self._has_entered:
-            self._has_entered = self._register.touch(self._owner, is_draining=self._is_draining)
+            self._has_entered = self._touch()
         if not self._has_entered:
             self._register.enter(self._owner, self._description)
             self._has_entered = True
             if self._is_draining:
-                self._register.touch(self._owner, is_draining=True)
+                self._touch()
+
+    def _touch(self) -> bool:
+        return self._register.touch(
+            self._owner, is_draining=self._is_draining, hears_notices=self._hears_notices()
+        )
 
     def _attempt(self, write: Callable[[], object]) -> None:
         try:

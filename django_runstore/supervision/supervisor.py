@@ -32,6 +32,7 @@ from django_runstore.supervision.shared_settings import describe_settings
 from django_runstore.supervision.signals import StopSignals
 from django_runstore.supervision.stalls import Stalls
 from django_runstore.supervision.sweeper import Sweeper
+from django_runstore.supervision.wake_ups import WakeUps
 from django_runstore.supervision.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
@@ -132,11 +133,13 @@ class Supervisor:
                 settler=settler,
                 sweep=sweeper.sweep_once,
             )
+            wake_ups = WakeUps(using, self._options.queues, signals.wake)
             presence = Presence(
                 SupervisorRegister(using),
                 owner,
                 self._description(),
                 is_pulsing=lambda: keeper.is_alive() and keeper.all_confirmed(),
+                hears_notices=lambda: wake_ups.hears,
             )
             ends = EndOptions(
                 grace_ms=self._options.grace_ms, drain=self._options.drain, once=self._options.once
@@ -151,6 +154,7 @@ class Supervisor:
                 stalls=Stalls(store, owner, executions, conf.current().stop_grace_ms),
                 signals=signals,
                 news=news,
+                wake_ups=wake_ups,
                 lock=lock,
                 on_stopping=presence.drain,
             )
@@ -159,6 +163,8 @@ class Supervisor:
             cleanup.callback(keeper.stop)
             presence.start()
             cleanup.callback(presence.stop)
+            wake_ups.start()
+            cleanup.callback(wake_ups.stop)
             # Before the pulse ends: whatever happens, no handler works on without it.
             cleanup.callback(crew.kill_all)
             status = loop.run()

@@ -96,16 +96,26 @@ class FakeStalls:
 
 
 class FakeRounds:
-    has_looked = found_nothing = False
+    has_looked = found_nothing = due_is_held = False
 
     def __init__(self):
         self.claims = 0
+        self.hastened = []
 
     def claim(self, places):
         self.claims += 1
 
     def claim_soon(self):
-        pass
+        self.hastened.append("claim")
+
+    def look_soon(self):
+        self.hastened.append("look")
+
+    def others_hold_due(self):
+        return self.due_is_held
+
+    def next_sweep_in_ms(self):
+        return 1_000.0
 
     def look_for_requests(self):
         pass
@@ -120,6 +130,21 @@ class FakeRounds:
         return 500.0
 
 
+class FakeWakeUps:
+    """What the test says the database has said."""
+
+    def __init__(self):
+        self.claimable = self.cancel_requested = False
+
+    def take_claimable(self):
+        taken, self.claimable = self.claimable, False
+        return taken
+
+    def take_cancel_requested(self):
+        taken, self.cancel_requested = self.cancel_requested, False
+        return taken
+
+
 class Scene:
     def __init__(self, **options):
         self.clock = FakeClock(0)
@@ -130,6 +155,7 @@ class Scene:
         self.signals = SimpleNamespace(count=0)
         self.keeper = SimpleNamespace(is_alive=lambda: True)
         self.news = OwnershipNews(lambda: None)
+        self.wake_ups = FakeWakeUps()
         self.touched = []
         self.announced = []
         self.stalls = FakeStalls()
@@ -143,6 +169,7 @@ class Scene:
             stalls=self.stalls,
             signals=self.signals,
             news=self.news,
+            wake_ups=self.wake_ups,
             lock=SimpleNamespace(touch=lambda: self.touched.append(1)),
             on_stopping=lambda: self.announced.append(self.rounds.claims),
         )
@@ -291,3 +318,68 @@ def test_the_lock_file_is_marked_as_in_use_now_and_then(make_scene):
     scene.loop._lock_timer.expire()
     scene.turn(2)
     assert scene.touched == [1]
+
+
+def test_notices_hasten_what_they_are_about(make_scene):
+    scene = make_scene()
+    scene.turn()
+    assert scene.rounds.hastened == []
+    scene.wake_ups.claimable = True
+    scene.turn()
+    scene.wake_ups.cancel_requested = True
+    scene.turn(2)
+    assert scene.rounds.hastened == ["claim", "look"]
+
+
+def test_an_idle_loop_turns_no_more_often_than_something_is_due(make_scene):
+    scene = make_scene()
+    scene.executions.busy = ["run"]
+    scene.rounds.next_look_in_ms = lambda: 60_000.0
+    turns = 0
+    while scene.clock.now_ms() < 60_000:
+        scene.turn()
+        turns += 1
+    # What is due once per second is the sweep.
+    assert turns == 60
+
+
+def test_whatever_is_not_due_for_long_the_pulse_is_looked_after(make_scene):
+    scene = make_scene()
+    scene.executions.busy = ["run"]
+    scene.rounds.next_look_in_ms = scene.rounds.next_sweep_in_ms = lambda: 60_000.0
+    scene.turn()
+    assert scene.crew.naps == [1_500]
+
+
+def test_a_signal_that_comes_during_a_turn_keeps_that_turn_from_claiming(make_scene):
+    scene = make_scene()
+
+    def interrupted():
+        scene.signals.count += 1
+
+    scene.rounds.look_for_the_dead = interrupted
+    scene.turn(5)
+    assert scene.rounds.claims == 0
+    assert len(scene.announced) == 1
+
+
+def test_what_a_signal_during_the_claim_comes_too_late_for_is_stopped_like_the_rest(make_scene):
+    scene = make_scene()
+
+    def claim(_places):
+        scene.rounds.claims += 1
+        scene.signals.count += 1
+        scene.executions.busy = ["run"]
+
+    scene.rounds.claim = claim
+    scene.turn(5)
+    assert scene.rounds.claims == 1
+    assert scene.executions.stops == [("run", "draining", 4_000, loop_module.KILL_AFTER_MS)]
+
+
+def test_a_drain_waits_for_what_others_have_locked(make_scene):
+    scene = make_scene(drain=True)
+    scene.rounds.found_nothing = scene.rounds.due_is_held = True
+    assert scene.loop._status() is None
+    scene.rounds.due_is_held = False
+    assert scene.loop._status() is ExitStatus.DONE

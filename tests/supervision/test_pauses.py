@@ -1,4 +1,7 @@
-from django_runstore.supervision.pauses import Backoff, Timer
+import pytest
+
+from django_runstore.supervision import pauses as pauses_module
+from django_runstore.supervision.pauses import Backoff, Poll, Timer
 
 
 class Hands:
@@ -38,3 +41,50 @@ def test_a_timer_is_due_at_first_and_then_once_per_interval():
     assert 47_000 < timer.remaining_ms() <= 72_000
     timer.expire()
     assert timer.remaining_ms() == 0
+
+
+@pytest.fixture
+def hands(monkeypatch):
+    hands = Hands()
+    monkeypatch.setattr(pauses_module, "boottime_ms", hands)
+    # The longest that jitter makes of it.
+    monkeypatch.setattr(pauses_module.random, "uniform", lambda _least, most: most)
+    return hands
+
+
+def test_polls_come_later_and_later_while_nothing_is_found_and_soon_again_afterwards(hands):
+    poll = Poll(100, 300)
+    assert poll.remaining_ms() == 0
+    pauses = []
+    for found in (False, False, False, False, True, False):
+        poll.looked(found=found)
+        pauses.append(poll.remaining_ms())
+    assert pauses == pytest.approx([120, 180, 270, 360, 120, 180])
+
+
+def test_a_hastened_poll_is_due_soon_and_begins_anew(hands):
+    poll = Poll(100, 1_000)
+    for _ in range(9):
+        poll.looked(found=False)
+    hands.ms = 5
+    poll.hasten(20)
+    assert poll.remaining_ms() == 15
+    hands.ms = 30
+    poll.hasten(20)
+    assert poll.remaining_ms() == 0
+    poll.looked(found=False)
+    assert poll.remaining_ms() == 120
+
+
+def test_a_hastened_poll_is_never_later_than_it_was(hands):
+    poll = Poll(10, 10)
+    poll.looked(found=True)
+    poll.hasten(20)
+    assert poll.remaining_ms() == 12
+
+
+def test_the_longest_pause_is_not_below_the_shortest(hands):
+    poll = Poll(500, 100)
+    for _ in range(2):
+        poll.looked(found=False)
+        assert poll.remaining_ms() == 600

@@ -32,7 +32,7 @@ class Register:
         self._say("enter")
         self.has_row = True
 
-    def touch(self, owner, *, is_draining):
+    def touch(self, owner, *, is_draining, hears_notices):
         self._say("drain" if is_draining else "touch")
         return self.has_row
 

@@ -6,7 +6,7 @@ from django_runstore.models import Run
 from django_runstore.owners import OwnerId
 from django_runstore.services import RunStore
 from django_runstore.supervision.crew import Place
-from django_runstore.supervision.rounds import Rounds
+from django_runstore.supervision.rounds import REST_MS, Rounds
 from django_runstore.supervision.settlement import Settler
 from django_runstore.supervision.sweep_report import SweepAnswer, SweepReport, SweptRun
 
@@ -127,7 +127,7 @@ def test_an_empty_queue_is_asked_again_after_the_poll_interval_only(make_rounds,
     assert rounds.found_nothing
     assert rounds.next_claim_in_ms() > 40_000
     rounds.claim_soon()
-    assert rounds.next_claim_in_ms() == 0
+    assert rounds.next_claim_in_ms() <= REST_MS
 
 
 def test_a_claim_whose_answer_was_lost_is_found_and_put_back(make_rounds, submit):
@@ -172,7 +172,7 @@ def test_a_request_is_noticed_acknowledged_and_passed_on_once(make_rounds, submi
     assert rounds._executions.stopped == []
     RunStore().request_cancel("run")
     for _ in range(2):
-        rounds._cancel_timer.expire()
+        rounds._cancel_poll.hasten(0)
         rounds.look_for_requests()
     assert rounds._executions.stopped == [("run", "cancelled", 7)]
     assert RunStore().get("run").cancel_acknowledgement.owner == OWNER
@@ -206,7 +206,7 @@ def test_what_a_sweep_put_back_is_claimed_without_waiting_for_the_next_poll(make
     rounds = make_rounds(sweep=lambda: SweepReport((swept,)))
     rounds.claim(PLACES)
     rounds.look_for_the_dead()
-    assert rounds.next_claim_in_ms() == 0
+    assert rounds.next_claim_in_ms() <= REST_MS
 
 
 def test_a_stray_is_put_back_with_a_reason(make_rounds, submit):

@@ -82,6 +82,7 @@ class RunOverview(ReadOnlyAdmin[Run]):
                     "pulsed": age(line.row.pulsed_at_ms, now_ms),
                     "is_silent": line.is_silent,
                     "is_draining": line.row.is_draining,
+                    "only_polls": line.row.hears_notices is False,
                 }
                 for line in figures.supervisors
             ],

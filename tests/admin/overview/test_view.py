@@ -78,6 +78,15 @@ def test_a_supervisor_is_shown_with_what_it_is_doing(viewer, page):
     assert ">owned-1<" in page(viewer, url)
 
 
+@pytest.mark.parametrize(("hears", "is_marked"), [(True, False), (None, False), (False, True)])
+def test_a_supervisor_that_is_told_nothing_is_marked(viewer, page, hears, is_marked):
+    description = SupervisorDescription(version="1.2", queues=None, capacity=4)
+    SupervisorRegister().enter(ME, description)
+    SupervisorRegister().touch(ME, is_draining=False, hears_notices=hears)
+    text = section(page(viewer, OVERVIEW), "supervisors")
+    assert ("polling only" in text) is is_marked
+
+
 def test_hostile_names_are_shown_as_text(viewer, page):
     hostile = "<script>alert(1)</script>\u202e"
     RunFactory(queue=hostile)
