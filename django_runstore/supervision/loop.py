@@ -80,6 +80,7 @@ class Loop:
         wake_ups: What the database says by itself.
         lock: The owner's, held by whoever calls.
         on_stopping: Called when nothing more will be claimed; must not wait.
+        on_turn: Called in every turn; must neither wait nor fail.
     """
 
     def __init__(
@@ -97,9 +98,11 @@ class Loop:
         wake_ups: WakeUps,
         lock: OwnerLock,
         on_stopping: Callable[[], object],
+        on_turn: Callable[[], object] = lambda: None,
     ) -> None:
         self._options = options
         self._on_stopping = on_stopping
+        self._on_turn = on_turn
         self._crew = crew
         self._executions = executions
         self._keeper = keeper
@@ -135,6 +138,7 @@ class Loop:
             else:
                 self._executions.hear(event)
         self._take_news()
+        self._on_turn()
         self._watch_pulse()
         self._executions.enforce_stops()
         self._executions.settled(self._settler.attempt(may_settle=self._executions.may_settle))

@@ -23,6 +23,7 @@ from django_runstore.supervision.lease_keeper import LeaseKeeper
 from django_runstore.supervision.loop import EndOptions, ExitStatus, Loop
 from django_runstore.supervision.ownership_news import OwnershipNews
 from django_runstore.supervision.presence import Presence
+from django_runstore.supervision.probe_file import ProbeFile
 from django_runstore.supervision.protocol import Hello
 from django_runstore.supervision.recycling import RecycleRule
 from django_runstore.supervision.rounds import Rounds
@@ -36,7 +37,8 @@ from django_runstore.supervision.wake_ups import WakeUps
 from django_runstore.supervision.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 logger = logging.getLogger("django_runstore.supervision")
 
@@ -55,6 +57,7 @@ class SupervisorOptions:
         grace_ms: How long runs may take to come to a safe point after a stop signal.
         drain: End when nothing is claimable any more.
         once: Look for claimable runs once, execute what was found, and end.
+        probe_file: Touched while the supervisor is well; None for none.
     """
 
     using: str = "default"
@@ -63,6 +66,7 @@ class SupervisorOptions:
     grace_ms: int = field(default_factory=lambda: conf.current().stop_grace_ms)
     drain: bool = False
     once: bool = False
+    probe_file: Path | None = None
 
 
 class Supervisor:
@@ -94,7 +98,7 @@ class Supervisor:
 
         Raises:
             UnsharableSettingsError: workers could not use a database of this process.
-            OSError: the runtime folder cannot be used.
+            OSError: the runtime folder or the probe file cannot be used.
         """
         settings = describe_settings()
         owner = OwnerId.for_this_process(announces_lock=True)
@@ -121,6 +125,10 @@ class Supervisor:
                 on_lapsed=news.lapsed,
                 deadlines=deadlines,
             )
+
+            def is_well() -> bool:
+                return keeper.is_alive() and keeper.all_confirmed()
+
             settler = Settler(store, owner)
             executions = Executions(crew, keeper, settler, recycle=_recycle_rule())
             sweeper = Sweeper(using, owner, store.clock, lease)
@@ -133,12 +141,14 @@ class Supervisor:
                 settler=settler,
                 sweep=sweeper.sweep_once,
             )
+            on_turn = self._probing(cleanup, is_well)
             wake_ups = WakeUps(using, self._options.queues, signals.wake)
+            cleanup.callback(wake_ups.stop)
             presence = Presence(
                 SupervisorRegister(using),
                 owner,
                 self._description(),
-                is_pulsing=lambda: keeper.is_alive() and keeper.all_confirmed(),
+                is_pulsing=is_well,
                 hears_notices=lambda: wake_ups.hears,
             )
             ends = EndOptions(
@@ -157,6 +167,7 @@ class Supervisor:
                 wake_ups=wake_ups,
                 lock=lock,
                 on_stopping=presence.drain,
+                on_turn=on_turn,
             )
             self._announce(owner)
             keeper.start()
@@ -164,7 +175,6 @@ class Supervisor:
             presence.start()
             cleanup.callback(presence.stop)
             wake_ups.start()
-            cleanup.callback(wake_ups.stop)
             # Before the pulse ends: whatever happens, no handler works on without it.
             cleanup.callback(crew.kill_all)
             status = loop.run()
@@ -173,6 +183,15 @@ class Supervisor:
                 lock.discard()
         logger.info("stopped: %s", _summary(executions.counts))
         return status
+
+    def _probing(self, cleanup: ExitStack, is_well: Callable[[], bool]) -> Callable[[], object]:
+        """Make the probe file, if there is to be one, and give what keeps it young."""
+        if self._options.probe_file is None:
+            return lambda: None
+        probe = ProbeFile(self._options.probe_file, is_well)
+        probe.create()
+        cleanup.callback(probe.remove)
+        return probe.turn
 
     def _greeting(
         self,

@@ -6,6 +6,7 @@ import logging
 import os
 from argparse import ArgumentTypeError
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -69,6 +70,13 @@ class Command(BaseCommand):
             "default RUNSTORE['STOP_GRACE_MS'].",
         )
         parser.add_argument(
+            "--probe-file",
+            type=Path,
+            metavar="PATH",
+            help="Touch this file about once per second while all is well, and remove it at the "
+            "end, for a liveness probe that looks at its age.",
+        )
+        parser.add_argument(
             "--database",
             default=DEFAULT_DB_ALIAS,
             choices=tuple(connections),
@@ -83,6 +91,7 @@ class Command(BaseCommand):
             "queues": options["queues"],
             "drain": options["drain"],
             "once": options["once"],
+            "probe_file": options["probe_file"],
         }
         if options["grace"] is not None:
             chosen["grace_ms"] = options["grace"]
@@ -92,7 +101,7 @@ class Command(BaseCommand):
             except UnsharableSettingsError as error:
                 raise CommandError(str(error)) from error
             except OSError as error:
-                message = f"The runtime folder or the system refused: {error}"
+                message = f"The runtime folder, the probe file or the system refused: {error}"
                 raise CommandError(message) from error
         if status:
             raise SystemExit(int(status))
