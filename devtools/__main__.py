@@ -5,7 +5,14 @@ import os
 import subprocess
 import sys
 
-from devtools.commands import run_checks, run_demo, run_server, run_tests, take_pictures
+from devtools.commands import (
+    run_chaos,
+    run_checks,
+    run_demo,
+    run_server,
+    run_tests,
+    take_pictures,
+)
 from devtools.environment import chosen_environment
 
 
@@ -40,6 +47,11 @@ def parser() -> argparse.ArgumentParser:
 
     check = add("check", "lint, format, types, system checks, migrations, docs")
     check.set_defaults(run=run_checks)
+
+    chaos = add("chaos", "disturb running supervisors for a while, and check every run afterwards")
+    chaos.add_argument("--minutes", type=float, default=5)
+    chaos.add_argument("--database", choices=["sqlite", "postgres"], default="postgres")
+    chaos.set_defaults(run=run_chaos)
 
     pictures = add("screenshots", "take the pictures of the guide to the admin anew")
     pictures.set_defaults(run=take_pictures)

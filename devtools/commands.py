@@ -6,6 +6,7 @@ import secrets
 import shlex
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 
@@ -75,6 +76,25 @@ def run_demo(options: argparse.Namespace, environment: Environment, rest: Sequen
         os.environ.pop("RUNSTORE_TEST_DATABASE_URL", None)
         command = [python, "-m", "django_runstore.testing.postgres", *command]
     return run(command, {"RUNSTORE_LEASES": "short"})
+
+
+def run_chaos(options: argparse.Namespace, environment: Environment, rest: Sequence[str]) -> int:
+    """Make a database and let a storm go over it; further arguments go to the storm."""
+    environment.ensure("test")
+    python = str(environment.python)
+    seconds = str(options.minutes * 60)
+    storm = [python, "-m", "tests.chaos.storm", "--seconds", seconds, *rest]
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {
+            "DATABASE_URL": f"sqlite:///{folder}/storm.sqlite3",
+            "DJANGO_SETTINGS_MODULE": "tests.chaos.settings",
+        }
+        launcher = []
+        if options.database == "postgres":
+            os.environ.pop("RUNSTORE_TEST_DATABASE_URL", None)
+            launcher = [python, "-m", "django_runstore.testing.postgres"]
+        migrate = f"{shlex.quote(python)} manage.py migrate --verbosity 0"
+        return run([*launcher, "sh", "-c", f"{migrate} && {shlex.join(storm)}"], settings)
 
 
 def take_pictures(
