@@ -1,5 +1,6 @@
 """Handlers that behave well and badly. What they do outside the database goes to a file."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from django.db import connection
 
 from django_runstore.handlers import NonRetryableError, handler
+from django_runstore.services import RunStore
 
 
 def note(run, text):
@@ -179,6 +181,32 @@ def deaf(run):
         except BaseException:  # noqa: BLE001, S112 - that is what deaf means here
             continue
     return {"fence": run.fence}
+
+
+@handler("test.asked_at_the_end")
+def asked_at_the_end(run):
+    """Be asked to stop after the last step, and finish without another look."""
+    run.step("last", lambda: "done")
+    note(run, "the last step is done")
+    RunStore().request_cancel(run.run_id)
+    return {"fence": run.fence}
+
+
+@handler("test.asked_at_the_end_deaf")
+def asked_at_the_end_deaf(run):
+    """Be asked to stop after the last step, and stay deaf to it until the end."""
+    try:
+        return asked_at_the_end(run)
+    except BaseException:  # noqa: BLE001 - that is what deaf means here
+        return {"fence": run.fence}
+
+
+@handler("test.holds_the_interpreter")
+def holds_the_interpreter(run):
+    """Stay in C for 10 s and let no other thread of the process run."""
+    note(run, f"entered {run.fence} pid {os.getpid()}")
+    # PyDLL calls without giving up the GIL, as a careless extension does.
+    ctypes.PyDLL(None).sleep(10)
 
 
 @handler("test.parent")
