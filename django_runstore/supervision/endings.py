@@ -18,6 +18,7 @@ PUT_BACK: Final = "runstore.run.put_back"
 RETRIED: Final = "runstore.run.retried"
 GIVEN_UP: Final = "runstore.run.given_up"
 PARKED: Final = "runstore.run.parked"
+STOPPED: Final = "runstore.run.cancelled"
 
 UNKNOWN_HANDLER: Final = "unknown_handler"
 """The worker does not know the handler, though its supervisor does: code was replaced."""
@@ -193,7 +194,7 @@ def first_choice(
         case Failed():
             return _after_failure(ending, ending.outcome, retries, now_ms)
         case Interrupted("cancelled"):
-            return _to(ending, RunStatus.CANCELLED, guard=_A_REQUEST)
+            return _to(ending, RunStatus.CANCELLED, guard=_A_REQUEST, note=_stopped(ending))
         case Interrupted("deadline_passed") if not ending.is_unasked:
             text = error_json("DeadlinePassed", "the run was not settled by its deadline")
             return _to(ending, RunStatus.FAILED, guard=_NO_REQUEST, error_json=text)
@@ -225,6 +226,7 @@ def second_choice(ending: Ending, now_ms: int) -> OwnedTransition:
         guard=_A_REQUEST,
         error_json=None if failed is None else failed.error_json,
         counts_failure=failed is not None and not failed.is_unreadable,
+        note=_stopped(ending),
     )
 
 
@@ -292,6 +294,11 @@ def _after_loss(ending: Ending, budget: RecoveryBudget) -> OwnedTransition:
         counts_recovery=True,
         note=note,
     )
+
+
+def _stopped(ending: Ending) -> RunNote:
+    """Say when the run stopped: the time of the entry. Asked and seen have times of their own."""
+    return RunNote(STOPPED, _exit_payload(ending))
 
 
 def _exit_payload(ending: Ending) -> dict[str, str | int | bool | None]:

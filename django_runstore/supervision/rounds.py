@@ -11,9 +11,10 @@ from django_runstore import conf
 from django_runstore.clocks import boottime_ms
 from django_runstore.db.boundary import drop_lost_connection
 from django_runstore.display_text import printable
-from django_runstore.errors import RunStoreError
+from django_runstore.errors import StoreError
 from django_runstore.handlers import registry
 from django_runstore.handlers.execution import Interrupted
+from django_runstore.supervision.acknowledgements import Acknowledgements
 from django_runstore.supervision.claims import claim_due
 from django_runstore.supervision.due_rows import others_hold_due
 from django_runstore.supervision.endings import UNANSWERED, Ending
@@ -48,7 +49,7 @@ SWEEPS_PER_LOOK_FOR_STRAYS: Final = 10
 UNCONFIRMED_PAUSE_MS: Final = 100
 """How often it is asked whether runs at hand are confirmed, so that more may be claimed."""
 
-_DATABASE_ERRORS: Final = (RunStoreError, DjangoError, OSError)
+_DATABASE_ERRORS: Final = (StoreError, DjangoError, OSError)
 
 
 class Rounds:
@@ -85,6 +86,7 @@ class Rounds:
         self._keeper = keeper
         self._settler = settler
         self._sweep = sweep
+        self._acknowledgements = Acknowledgements(store, owner)
         self._stop_grace_ms = settings.stop_grace_ms
         self._patience = Backoff(SHORTEST_RETRY_MS, LONGEST_RETRY_MS)
         self._claim_poll = Poll(settings.poll_interval_ms, settings.idle_poll_interval_ms)
@@ -172,7 +174,7 @@ class Rounds:
             for execution in self._executions.under_way()
             if not execution.is_given_up
         }
-        if not asked:
+        if not asked and not self._acknowledgements:
             return
         try:
             requested = cancel_requests(self._store.using, asked)
@@ -188,11 +190,9 @@ class Rounds:
                 grace_ms=self._stop_grace_ms,
                 kill_after_ms=KILL_AFTER_MS,
             )
-            self._acknowledge(run_id, execution.fence)
-
-    def _acknowledge(self, run_id: str, fence: int) -> None:
+            self._acknowledgements.add(run_id, execution.fence)
         try:
-            self._store.acknowledge_cancel(run_id, self._owner, fence=fence)
+            self._acknowledgements.write(self._executions)
         except _DATABASE_ERRORS as error:
             self._failed("acknowledging a cancel request", error)
 

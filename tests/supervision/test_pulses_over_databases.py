@@ -28,6 +28,7 @@ from django_runstore.supervision.pulse import PulseEnded
 from django_runstore.testing import FakeClock
 from django_runstore.testing.factories import RunFactory
 from tests.supervision.fake_time import FakeCalls
+from tests.supervision.locking import everything_locked
 
 OWNER = OwnerId("host", 1, "nonce")
 SOON_S = 30
@@ -232,17 +233,6 @@ def beating(keeper: LeaseKeeper, *runs: Run) -> Iterator[None]:
         yield
     finally:
         keeper.stop()
-
-
-@contextmanager
-def everything_locked() -> Iterator[None]:
-    """Let nobody else write to the run table; on PostgreSQL, not read it either."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute("LOCK TABLE runstore_run IN ACCESS EXCLUSIVE MODE")
-        else:
-            cursor.execute("UPDATE runstore_run SET queue = queue WHERE 1 = 0")
-        yield
 
 
 def steal(store: RunStore, run: Run, now_ms: int) -> None:

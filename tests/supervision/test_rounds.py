@@ -178,6 +178,29 @@ def test_a_request_is_noticed_acknowledged_and_passed_on_once(make_rounds, submi
     assert RunStore().get("run").cancel_acknowledgement.owner == OWNER
 
 
+def test_an_acknowledgement_that_failed_is_made_up_for(make_rounds, submit, monkeypatch):
+    submit("run")
+    rounds = make_rounds()
+    rounds.claim(PLACES)
+    RunStore().request_cancel("run")
+
+    def fail(*_, **__):
+        raise OperationalError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(RunStore, "acknowledge_cancel", fail)
+        rounds.look_for_requests()
+    # The handler is told all the same.
+    assert rounds._executions.stopped == [("run", "cancelled", 7)]
+    assert RunStore().get("run").cancel_acknowledgement is None
+
+    rounds._patience.succeeded()
+    rounds._cancel_poll.hasten(0)
+    rounds.look_for_requests()
+    assert rounds._executions.stopped == [("run", "cancelled", 7)]
+    assert RunStore().get("run").cancel_acknowledgement.owner == OWNER
+
+
 def test_a_sweep_that_breaks_keeps_nothing_else_from_going_on(make_rounds, submit, caplog):
     def sweep():
         message = "secret"

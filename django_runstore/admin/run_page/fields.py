@@ -1,5 +1,7 @@
 """What the page of a run shows of its columns, one method per field."""
 
+import json
+
 from django.contrib import admin
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -90,6 +92,16 @@ class RunFields(ReadOnlyAdmin[Run]):
     def cancel_requested(self, run: Run) -> str:
         """Show a time of the store."""
         return moment(run.cancel_requested_at_ms)
+
+    @admin.display(description=_("request seen"))
+    def cancel_seen(self, run: Run) -> str:
+        """Say when the owner acknowledged the request; a deferred column, read only if asked."""
+        if run.cancel_requested_at_ms is None or run.cancel_acknowledgement_json is None:
+            return moment(None)
+        try:
+            return moment(int(json.loads(run.cancel_acknowledgement_json)["observed_at_ms"]))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return gettext("unreadable")
 
     @admin.display(description=_("advanced"))
     def progressed(self, run: Run) -> str:

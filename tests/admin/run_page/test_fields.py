@@ -1,6 +1,7 @@
 import pytest
 
 from django_runstore.models import Run
+from django_runstore.services import RunStore
 from django_runstore.testing import FakeClock
 from django_runstore.testing.factories import RunFactory
 from tests.admin.pages import links, run_url
@@ -53,3 +54,27 @@ def test_waits_deadlines_and_requests_are_times_of_the_store(columns):
         assert f"1970-01-01 00:00:00.00{number}" in shown
     assert r"approval\u202e" in shown
     assert "days ago" in shown
+
+
+def test_asked_seen_and_ended_are_three_times(columns):
+    clock = FakeClock(1)
+    run = RunFactory(running=True, clock=clock)
+    store = RunStore(clock=clock)
+    store.request_cancel(run.pk, 2)
+    assert "00:00:00.003" not in columns(run)
+    clock.set(3)
+    assert store.acknowledge_cancel(run.pk, store.get(run.pk).owner)
+    clock.set(4)
+    store.transition_owned(run.pk, store.get(run.pk).owner, "cancelled")
+    shown = columns(run)
+    for name, number in (("asked to stop", 2), ("request seen", 3), ("finished", 4)):
+        assert f"1970-01-01 00:00:00.00{number}" in shown.lower().partition(name)[2]
+
+
+@pytest.mark.parametrize("text", ["nonsense", "[]", "{}", '{"observed_at_ms": null}'])
+def test_an_acknowledgement_that_is_none_is_called_unreadable(columns, text):
+    run = RunFactory(running=True)
+    Run.unguarded.filter(pk=run.pk).update(
+        cancel_requested_at_ms=1, cancel_acknowledgement_json=text
+    )
+    assert "unreadable" in columns(run)
