@@ -1,8 +1,10 @@
 """Bound how long maintenance takes, and how long it waits for locks that somebody else holds."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
-from django.db import connections
+from django.db import connections, transaction
 
 from django_runstore.db.backends import has_one_writer
 
@@ -42,3 +44,15 @@ def limit_lock_wait(using: str, timeout_ms: int) -> None:
         return
     with connections[using].cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{timeout_ms}ms"])
+
+
+@contextmanager
+def bounded_lock_wait(using: str, timeout_ms: int) -> Iterator[None]:
+    """Let no statement of the block, a transaction, wait longer than this for a lock."""
+    if has_one_writer(using):
+        # Nothing to set, and a transaction that only reads at first could not wait later.
+        yield
+        return
+    with transaction.atomic(using=using):
+        limit_lock_wait(using, timeout_ms)
+        yield

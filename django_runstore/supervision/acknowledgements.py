@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
 
+from django_runstore import conf
+from django_runstore.db.lock_wait import limit_lock_wait
 from django_runstore.events import JournalEvent
 from django_runstore.models import Run
 from django_runstore.services import Journal
@@ -62,6 +64,8 @@ class Acknowledgements:
         using = self.store.using
         # Together, so that a failure between the two leaves neither out.
         with transaction.atomic(using=using):
+            # A handler may have its row locked; the supervisor has signals to answer.
+            limit_lock_wait(using, conf.current().lease.heartbeat_interval_ms)
             if not self.store.acknowledge_cancel(run_id, self.owner, fence=fence):
                 return
             asked = Run.objects.using(using).values_list("cancel_requested_at_ms", flat=True)

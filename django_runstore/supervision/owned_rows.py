@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from django.db import transaction
-
 from django_runstore import conf
-from django_runstore.db.lock_wait import limit_lock_wait
+from django_runstore.db.lock_wait import bounded_lock_wait
 from django_runstore.models import Run
 from django_runstore.states import RunStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Container, Iterable
 
     from django_runstore.owners import OwnerId
 
@@ -23,7 +20,7 @@ def cancel_requests(using: str, run_ids: Iterable[str]) -> frozenset[str]:
     runs = Run.objects.using(using).filter(
         pk__in=list(run_ids), cancel_requested_at_ms__isnull=False
     )
-    with _bounded(using):
+    with bounded_lock_wait(using, conf.current().lease.heartbeat_interval_ms):
         return frozenset(runs.values_list("pk", flat=True))
 
 
@@ -49,18 +46,10 @@ def strays(using: str, owner: OwnerId, known: Container[tuple[str, int]]) -> lis
         owner_pid=owner.pid,
         owner_nonce=owner.nonce,
     )
-    with _bounded(using):
+    with bounded_lock_wait(using, conf.current().lease.heartbeat_interval_ms):
         pairs = list(owned.values_list("pk", "owner_fence"))
     return [
         (run_id, fence)
         for run_id, fence in pairs
         if fence is not None and (run_id, fence) not in known
     ]
-
-
-@contextmanager
-def _bounded(using: str) -> Iterator[None]:
-    """Wait no longer than an interval for a lock of the table: signals have to be answered."""
-    with transaction.atomic(using=using):
-        limit_lock_wait(using, conf.current().lease.heartbeat_interval_ms)
-        yield

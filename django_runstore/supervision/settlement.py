@@ -12,6 +12,7 @@ from django.db import Error as DjangoError
 
 from django_runstore import conf
 from django_runstore.db.boundary import drop_lost_connection
+from django_runstore.db.lock_wait import bounded_lock_wait
 from django_runstore.display_text import printable
 from django_runstore.errors import RunNotFound, RunPersistenceFailed, RunStoreError
 from django_runstore.handlers import registry
@@ -136,10 +137,15 @@ class Settler:
     def _try(self, due: list[_Pending]) -> list[Settlement]:
         try:
             chosen = {pending.ending.run_id: self._transition(pending) for pending in due}
-            answers = self.store.transition_many(self.owner, list(chosen.values()))
+            # Who waits for a row here has signals to answer.
+            with bounded_lock_wait(self.store.using, conf.current().lease.heartbeat_interval_ms):
+                answers = self.store.transition_many(self.owner, list(chosen.values()))
         except RunNotFound:
             return self._one_by_one(due) or [self._forget(due[0], None)]
         except (RunPersistenceFailed, DjangoError, OSError) as error:
+            if len(due) > 1 and failure_name(error) == "busy":
+                # One row that somebody has locked must not keep the others.
+                return self._one_by_one(due)
             self._postpone(due, error)
             return []
         except Exception as error:  # noqa: BLE001 - one run's fault must not hold up the others
