@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from django.db import Error as DjangoError
 
+from django_runstore import conf
 from django_runstore.clocks import boottime_ms
 from django_runstore.db.boundary import drop_lost_connection
+from django_runstore.db.lock_wait import bounded_lock_wait
 from django_runstore.display_text import printable
 from django_runstore.errors import StoreError
 from django_runstore.events import JournalEvent
@@ -121,7 +123,9 @@ class Stalls:
                 self._watched[key] = _Watched(execution, handler, limit_ms, look_at_ms)
 
     def _judge(self, due: Iterable[_Watched]) -> None:
-        progress = progressed_at_ms(self.store.using, [each.execution.run_id for each in due])
+        run_ids = [each.execution.run_id for each in due]
+        with bounded_lock_wait(self.store.using, _lock_wait_ms()):
+            progress = progressed_at_ms(self.store.using, run_ids)
         now_ms = math.floor(self.store.clock.now_ms())
         for each in due:
             claimed_at_ms = each.execution.claimed_at_ms
@@ -132,9 +136,7 @@ class Stalls:
                 each.look_at_ms = self.read_ms() + each.limit_ms - quiet_ms
                 continue
             each.look_at_ms = self.read_ms() + each.limit_ms
-            if each.flagged_at_ms != last_ms:
-                each.flagged_at_ms = last_ms
-                self._tell(each, quiet_ms)
+            # Before it is written down, which a locked row can delay.
             if each.handler.on_no_progress == "stop":
                 self.executions.stop(
                     each.execution,
@@ -142,6 +144,9 @@ class Stalls:
                     grace_ms=self.stop_grace_ms,
                     kill_after_ms=KILL_AFTER_MS,
                 )
+            if each.flagged_at_ms != last_ms:
+                self._tell(each, quiet_ms)
+                each.flagged_at_ms = last_ms
 
     def _tell(self, each: _Watched, quiet_ms: int) -> None:
         execution = each.execution
@@ -162,4 +167,10 @@ class Stalls:
             },
         )
         journal = Journal(self.store.using, self.store.clock, self.store.arbiter)
-        journal.emit_durable(event, self.owner, fence=execution.fence)
+        with bounded_lock_wait(self.store.using, _lock_wait_ms()):
+            journal.emit_durable(event, self.owner, fence=execution.fence)
+
+
+def _lock_wait_ms() -> int:
+    """Say how long a lock may be waited for: a supervisor has signals to answer."""
+    return conf.current().lease.heartbeat_interval_ms

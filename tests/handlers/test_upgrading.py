@@ -95,7 +95,7 @@ def test_a_submission_says_which_version_its_state_has(db):
         {"state_version": 2, "upgrade": "later"},
         {"upgrade": wrap},
     ],
-    ids=str,
+    ids=["none", "no number", "no upgrade", "no function", "no older version"],
 )
 def test_a_version_above_the_first_needs_an_upgrade_and_the_first_has_none(options):
     with pytest.raises(InvalidHandler) as caught:

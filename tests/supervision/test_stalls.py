@@ -3,8 +3,10 @@
 import logging
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
 
+from django_runstore.errors import SinkFailed
 from django_runstore.handlers.registry import Handler, registry
 from django_runstore.owners import OwnerId
 from django_runstore.services import RunStore
@@ -140,7 +142,7 @@ def test_what_is_over_or_stopping_is_watched_no_more(scene):
     assert scene.stalls.next_look_in_ms() == float("inf")
 
 
-def test_all_that_is_due_is_one_look(scene, django_assert_num_queries):
+def test_all_that_is_due_is_one_look(scene):
     for number in range(4):
         scene.advance(scene.begin(run_id=f"run-{number}"))
     scene.clock.advance(LIMIT_MS - 1)
@@ -148,8 +150,9 @@ def test_all_that_is_due_is_one_look(scene, django_assert_num_queries):
     for execution in scene.executions.all:
         execution.claimed_at_ms = BEGUN_MS + 1
     scene.clock.advance(1)
-    with django_assert_num_queries(1):
+    with CaptureQueriesContext(connection) as queries:
         scene.stalls.look()
+    assert len([query for query in queries if "runstore_run" in query["sql"]]) == 1
 
 
 def test_a_failure_of_the_database_gets_out_to_nobody_and_is_tried_again(
@@ -168,12 +171,35 @@ def test_a_failure_of_the_database_gets_out_to_nobody_and_is_tried_again(
     assert scene.stalls.next_look_in_ms() == module.RETRY_MS
 
 
-def test_an_ownership_that_is_lost_is_left_to_the_pulse(scene):
+def test_a_stall_that_could_not_be_written_down_is_written_down_later(scene, monkeypatch):
+    scene.begin()
+    scene.clock.advance(LIMIT_MS)
+    with monkeypatch.context() as patched:
+        patched.setattr(module.Journal, "emit_durable", refuse)
+        scene.stalls.look()
+    assert notes("run") == []
+    scene.clock.advance(module.RETRY_MS)
+    scene.stalls.look()
+    assert notes("run") == [("runstore.run.no_progress", payload(LIMIT_MS + module.RETRY_MS))]
+
+
+def test_a_run_is_stopped_although_that_cannot_be_written_down(scene, monkeypatch):
+    scene.begin("stopped")
+    scene.clock.advance(LIMIT_MS)
+    monkeypatch.setattr(module.Journal, "emit_durable", refuse)
+    scene.stalls.look()
+    assert scene.executions.stopped == [("run", "no_progress", 300)]
+
+
+def refuse(*_, **__):
+    raise SinkFailed("emit_durable", "database operation failed", {"cause": "busy"})
+
+
+def test_nothing_is_written_into_the_journal_of_a_run_that_is_somebody_elses(scene):
     scene.executions.all.append(
         Execution("run", 1, "stopped", None, None, BEGUN_MS, claimed_at_ms=BEGUN_MS)
     )
     scene.store.create("run", "{}", handler="stopped")
     scene.clock.advance(LIMIT_MS)
     scene.stalls.look()
-    assert scene.executions.stopped == []
     assert notes("run") == []
