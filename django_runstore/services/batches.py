@@ -12,8 +12,8 @@ from django_runstore import conf
 from django_runstore.arbiters import DatabaseArbiter
 from django_runstore.arbiters.lease import AskActivate, AskClaim, Granted
 from django_runstore.db import pulse_statements
-from django_runstore.db.backends import skips_locked_rows
-from django_runstore.db.boundary import is_nested
+from django_runstore.db.backends import has_one_writer, skips_locked_rows
+from django_runstore.db.boundary import MOST_ATTEMPTS, is_nested
 from django_runstore.db.concurrency import FULL_KEYS
 from django_runstore.db.lock_wait import limit_lock_wait
 from django_runstore.errors import RunDecodeFailed
@@ -127,8 +127,11 @@ class Batches(Leasing):
             )
 
         nested = is_nested(self.using)
-        # The next poll is the retry. Who claims has signals to answer meanwhile.
-        return self._write(operation, body, attempts=_CLAIM_ATTEMPTS)
+        # What is waited for here is a lock of the whole table. The next poll is the retry, and
+        # who claims has signals to answer. Where there is one lock for all writers, to be
+        # passed over by a few of them says nothing.
+        attempts = MOST_ATTEMPTS if has_one_writer(self.using) else _CLAIM_ATTEMPTS
+        return self._write(operation, body, attempts=attempts)
 
     def _due(self, queues: tuple[str, ...] | None, readable: Q, now_ms: int) -> Any:  # noqa: ANN401 - an unguarded queryset
         """Lock what is due, in the order it is to be taken."""

@@ -108,8 +108,8 @@ def forgets_releases(using, rows, emitted_at_ms):
     APPEND(using, kept, emitted_at_ms)
 
 
-def any_time_is_due(self, names, now_ms):
-    return DUE(self, names, now_ms + 1_000_000)
+def any_time_is_due(self, queues, readable, now_ms):
+    return DUE(self, queues, readable, now_ms + 1_000_000)
 
 
 def beats_under_any_fence(using, owner, runs, now_ms):
