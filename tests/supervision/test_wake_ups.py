@@ -119,11 +119,7 @@ def test_a_peer_that_is_gone_without_a_word_is_noticed_and_replaced(
 def test_a_pooler_that_loses_the_listen_is_noticed_and_replaced(listen, caplog):
     wake_ups, _ = listen()
     hears(wake_ups)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN %%' AND state = 'idle'"
-        )
-        (listening,) = [pid for (pid,) in cursor.fetchall()]
+    listening = wake_ups._listener._session.info.backend_pid
     # What happens to a session that is handed to another client.
     wake_ups._listener._session.pgconn.send_query(b"UNLISTEN *")
     until(lambda: "notices do not arrive; polling only" in caplog.messages)
@@ -139,10 +135,22 @@ def test_a_session_that_the_server_ends_is_replaced(listen, caplog):
     hears(wake_ups)
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN %%'"
+            "SELECT pg_terminate_backend(%s, 30000)",
+            [wake_ups._listener._session.info.backend_pid],
         )
     until(lambda: "notices do not arrive; polling only" in caplog.messages)
     hears(wake_ups)
+
+
+def sessions():
+    """What listens or probes in this database, by its last statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT query FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid <> pg_backend_pid() "
+            "AND (query LIKE 'LISTEN %%' OR query LIKE '%%pg_notify($1%%')"
+        )
+        return cursor.fetchall()
 
 
 @postgres
@@ -150,13 +158,9 @@ def test_probes_reach_nobody_else_and_leave_no_session_behind(listen):
     wake_ups, _ = listen()
     hears(wake_ups)
     until(lambda: wake_ups._listener._probe is None)
+    assert sessions()
     wake_ups.stop()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT query FROM pg_stat_activity WHERE query LIKE 'LISTEN %%' "
-            "OR query LIKE '%%pg_notify($1%%'"
-        )
-        assert until(lambda: cursor.fetchall() == [])
+    until(lambda: sessions() == [])
 
 
 @postgres
